@@ -1,0 +1,65 @@
+"""What is installed is what is in the checkout."""
+
+import ast
+import configparser
+from pathlib import Path
+
+from setuptools import find_packages
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def setup_cfg():
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return parser
+
+
+def test_setup_cfg_lists_every_package():
+    # A package that is not listed would be missing from the wheel without a word.
+    assert set(setup_cfg()["options"]["packages"].split()) == set(
+        find_packages(ROOT, include=["albert_keras*"])
+    )
+
+
+def test_the_folder_export_is_installed_as_albert_keras_export():
+    assert setup_cfg()["options"]["package_dir"].split() == ["albert_keras.export", "=", "export"]
+
+
+def test_the_stand_in_offers_the_names_of_the_installed_package():
+    def public_names(path):
+        return [
+            ast.literal_eval(node.value)
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.Assign) and node.targets[0].id == "__all__"
+        ]
+
+    installed = public_names(ROOT / "export" / "__init__.py")
+    assert installed == public_names(ROOT / "albert_keras" / "export" / "__init__.py") != []
+
+
+def test_the_stand_in_leads_to_the_folder_export():
+    import albert_keras.export
+    from albert_keras.export import self_check
+
+    assert Path(self_check.__file__) == ROOT / "export" / "self_check.py"
+    assert albert_keras.export.export_classifier.__module__ == "albert_keras.export.saved_model"
+
+
+def test_siblings_in_export_are_imported_relatively():
+    # `import albert_keras.export.x` from inside would make a checkout and an install differ.
+    for path in (ROOT / "export").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                assert not (node.module or "").startswith("albert_keras.export"), path
+
+
+def test_the_version_can_be_read_without_importing_anything():
+    # `version = attr:` imports the package when it finds no literal, and a build has no TensorFlow.
+    assert setup_cfg()["metadata"]["version"] == "attr: albert_keras.__version__"
+    [version] = [
+        node.value.value
+        for node in ast.parse((ROOT / "albert_keras" / "__init__.py").read_text()).body
+        if isinstance(node, ast.Assign) and node.targets[0].id == "__version__"
+    ]
+    assert version.count(".") == 2
