@@ -1,0 +1,28 @@
+"""How a layer of ours builds the layers inside it, the same way on both Kerases."""
+
+import tensorflow as tf
+
+
+def build_sublayer(layer: tf.keras.layers.Layer, *shape: int | None) -> None:
+    """Builds `layer` for inputs of `shape`, with its own name in its variables' names.
+
+    Keras 2 names a variable after the name scopes open when it is made, and `build` opens none;
+    without the scope, a LayerNorm inside a block could not be told from any other weight by name.
+    Keras 3 opens one by itself and does not see this one.
+    """
+    with tf.name_scope(layer.name):
+        layer.build(tf.TensorShape(shape) if not hasattr(tf.keras, "ops") else shape)
+
+
+def full_precision_weight(
+    layer: tf.keras.layers.Layer,
+    name: str,
+    shape: tuple[int, ...],
+    initializer: tf.keras.initializers.Initializer | str,
+) -> tf.Variable:
+    """A float32 weight of `layer` that reads as float32 under every precision policy."""
+    # The same option has two names.
+    keyword = "autocast" if hasattr(tf.keras, "ops") else "experimental_autocast"
+    return layer.add_weight(
+        name=name, shape=shape, initializer=initializer, dtype="float32", **{keyword: False}
+    )
