@@ -1,0 +1,225 @@
+"""save_albert and load_albert: one folder for a model, its tokenizer and its labels.
+
+    config.json            Hugging Face's AlbertConfig
+    model.safetensors      their tensor names, their transposes
+    spiece.model           the vocabulary
+    tokenizer_config.json
+    albert_keras.json      what theirs has no word for: the sharing, the head's settings, the
+                           vocabulary's fingerprint
+
+What is written here, their `AlbertModel.from_pretrained` reads; what they wrote, we read. A
+folder is read whole or refused: no tensor is skipped, none is left at its random start.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+import albert_keras
+from albert_keras.checkpoints.head import build_head, head_fields, head_in_file, head_of, labels_in
+from albert_keras.checkpoints.huggingface_config import (
+    from_huggingface,
+    groups_for,
+    to_huggingface,
+)
+from albert_keras.checkpoints.weights import read_weights, shapes_in, write_weights
+from albert_keras.config import AlbertConfig
+from albert_keras.layers import SOP_IN_ORDER
+from albert_keras.model import build_albert, config_of
+from albert_keras.new_folder import new_folder, refuse_existing
+from albert_keras.text.tokenizer import Tokenizer
+
+FORMAT = 1
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+VOCABULARY = "spiece.model"
+OURS = "albert_keras.json"
+OURS_KEYS = {
+    *("format", "library_version", "sharing", "head", "sop_in_order"),
+    *("normalization", "vocabulary_sha256"),
+}
+
+
+def save_albert(
+    model: tf.keras.Model,
+    folder: str | Path,
+    tokenizer: Tokenizer | None = None,
+    labels: Sequence[str] | None = None,
+    *,
+    replace: bool = False,
+) -> None:
+    """Writes an encoder, a pretrainer or a classifier as a folder that Hugging Face can read.
+
+    The folder appears when it is complete. Layers that share in a way their config cannot say
+    are written as layers of their own, with equal copies.
+
+    Args:
+        model: of `build_albert`, `build_pretrainer` or `build_classifier`.
+        folder: where to; it must not exist yet.
+        tokenizer: saved with the model when given. Default None.
+        labels: a classifier's label names, in the order of its logits.
+        replace: put it in the place of an earlier checkpoint folder. Default False.
+
+    Raises:
+        ValueError: the folder exists (with `replace`: and is no such checkpoint), a weight is NaN
+            or infinite, the model has weights that the format has no name for, the labels do not
+            fit the logits, or the tokenizer has more pieces than the model.
+
+    Example:
+
+    >>> save_albert(build_albert("tiny"), "my-albert")
+    >>> model, tokenizer = load_albert("my-albert")
+    """
+    folder = Path(folder)
+    if not (replace and (folder / OURS).is_file()):
+        refuse_existing(folder)
+    config, head = config_of(model), head_of(model, labels)
+    fields = {**to_huggingface(config), **head_fields(head)}
+    ours = {
+        "format": FORMAT,
+        "library_version": albert_keras.__version__,
+        "sharing": config.to_dict()["sharing"],
+        "head": head,
+        # Of the model; the columns in the file are in Hugging Face's order, where 1 is "swapped".
+        "sop_in_order": SOP_IN_ORDER,
+        "normalization": None,
+        "vocabulary_sha256": None,
+    }
+    if tokenizer is not None:
+        _check_size(tokenizer, config)
+        fields |= {
+            "pad_token_id": tokenizer.pad_id,
+            "bos_token_id": tokenizer.cls_id,
+            "eos_token_id": tokenizer.sep_id,
+        }
+        ours |= {
+            "normalization": _normalization(tokenizer),
+            "vocabulary_sha256": tokenizer.sha256,
+        }
+    with new_folder(folder, replace=replace) as partial:
+        (partial / CONFIG).write_text(_json(fields), encoding="utf-8")
+        (partial / OURS).write_text(_json(ours), encoding="utf-8")
+        prefix = "" if head["kind"] == "encoder" else "albert."
+        write_weights(model, groups_for(config.sharing_pattern), prefix, partial / WEIGHTS)
+        if tokenizer is not None:
+            tokenizer.save(partial)
+
+
+def load_albert(folder: str | Path) -> tuple[tf.keras.Model, Tokenizer | None]:
+    """The model that a folder holds, whichever it is, and its tokenizer if there is one.
+
+    Args:
+        folder: written by `save_albert`, or by Hugging Face's `save_pretrained`.
+
+    Raises:
+        ValueError: a file is missing, damaged or contradicts another; tensors are missing,
+            unexpected, of another shape or not finite (all of them are listed); copies of a
+            shared weight differ; or the vocabulary is not the one the model was saved with.
+
+    Example:
+
+    >>> save_albert(build_pretrainer(build_albert("tiny")), "my-pretrainer")
+    >>> load_albert("my-pretrainer")[0].name
+    'albert_pretrainer'
+    """
+    folder = Path(folder)
+    fields, ours = _read(folder)
+    config, groups = from_huggingface(fields, str(folder / CONFIG))
+    if ours is not None:
+        config = AlbertConfig.from_dict({**config.to_dict(), "sharing": ours["sharing"]})
+        head = ours["head"]
+    else:
+        head = head_in_file(shapes_in(folder / WEIGHTS), fields)
+    tokenizer = _read_tokenizer(folder, ours)
+    if tokenizer is not None:
+        _check_size(tokenizer, config)
+    model = build_head(build_albert(config), head)
+    read_weights(model, groups, folder / WEIGHTS)
+    return model, tokenizer
+
+
+def load_labels(folder: str | Path) -> list[str] | None:
+    """The label names of the classifier in a folder, in the order of its logits; None where the
+    folder holds no classifier."""
+    folder = Path(folder)
+    fields, ours = _read(folder)
+    head = ours["head"] if ours else head_in_file(shapes_in(folder / WEIGHTS), fields)
+    return head.get("labels")
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """`config.json`, and `albert_keras.json` if this library wrote the folder."""
+    if not folder.is_dir():
+        raise ValueError(f"A checkpoint is a folder. Received: {folder}, which is none.")
+    fields = _read_json(folder / CONFIG)
+    if not (folder / OURS).exists():
+        return fields, None
+    ours = _read_json(folder / OURS)
+    if ours.get("format") != FORMAT or set(ours) != OURS_KEYS:
+        raise ValueError(
+            f"{folder / OURS} must have format {FORMAT} and the keys {sorted(OURS_KEYS)}. "
+            f"Received: format {ours.get('format')!r} and {sorted(ours)}. It may be from another "
+            "version of this library."
+        )
+    labels = ours["head"].get("labels")
+    if labels is not None and labels != labels_in(fields):
+        raise ValueError(
+            f"{CONFIG} and {OURS} must name the same labels. Received: {folder} with "
+            f"{labels_in(fields)} and {labels}."
+        )
+    return fields, ours
+
+
+def _json(fields: dict[str, Any]) -> str:
+    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ValueError(
+            f"A checkpoint folder must hold {path.name}. Received: {path.parent} without it."
+        )
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON: {error}.") from error
+    if not isinstance(fields, dict):
+        raise ValueError(f"{path} must hold one JSON object. Received: {type(fields).__name__}.")
+    return fields
+
+
+def _read_tokenizer(folder: Path, ours: dict[str, Any] | None) -> Tokenizer | None:
+    path = folder / VOCABULARY
+    found = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
+    if ours is not None and found != ours["vocabulary_sha256"]:
+        raise ValueError(
+            f"{path} must be the vocabulary that the model was saved with. Received: sha256 "
+            f"{found}, {OURS} has {ours['vocabulary_sha256']}. With other pieces the model's ids "
+            "mean other words."
+        )
+    if found is None:
+        return None
+    tokenizer = Tokenizer.load(folder)
+    if ours is not None and _normalization(tokenizer) != ours["normalization"]:
+        raise ValueError(
+            f"{folder / 'tokenizer_config.json'} and {OURS} must say the same. Received: "
+            f"{_normalization(tokenizer)} and {ours['normalization']}."
+        )
+    return tokenizer
+
+
+def _normalization(tokenizer: Tokenizer) -> dict[str, bool]:
+    return {"lowercase": tokenizer.lowercase, "keep_accents": tokenizer.keep_accents}
+
+
+def _check_size(tokenizer: Tokenizer, config: AlbertConfig) -> None:
+    if tokenizer.vocab_size > config.vocab_size:
+        raise ValueError(
+            "A tokenizer must not have more pieces than the model. Received: "
+            f"{tokenizer.vocab_size} pieces, vocab_size {config.vocab_size}. They belong to "
+            "different models."
+        )

@@ -1,0 +1,141 @@
+"""`model.safetensors`: a model's variables under Hugging Face's names, read strictly both ways."""
+
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from albert_keras.checkpoints.huggingface_config import LayerGroups
+from albert_keras.checkpoints.huggingface_names import constants_of, duplicates_of, tensors_of
+
+# Types whose every value is a float32 too.
+TYPES = ("F32", "F16")
+
+
+def write_weights(model: tf.keras.Model, groups: LayerGroups, prefix: str, path: Path) -> None:
+    """Writes every weight of the model.
+
+    Args:
+        model: an encoder, a pretrainer or a classifier.
+        groups: in which the layers are written; they must tell apart what the model does.
+        prefix: of the encoder's tensors.
+        path: of the file.
+
+    Raises:
+        ValueError: a weight is NaN or infinite, or has no name in the format.
+    """
+    tensors = tensors_of(model, groups, prefix)
+    named = {id(tensor.variable) for tensor in tensors}
+    nameless = [weight.name for weight in model.trainable_weights if id(weight) not in named]
+    if nameless:
+        raise ValueError(
+            "A checkpoint folder holds an encoder, with a pretrainer's or a classifier's head. "
+            f"Received: a model with further weights, {', '.join(nameless)}. Save the part that "
+            "build_albert, build_pretrainer or build_classifier made."
+        )
+    arrays = dict(constants_of(model, prefix))
+    for tensor in tensors:
+        # safetensors writes the memory as it lies, so a transposed view would be written wrong.
+        arrays[tensor.name] = np.ascontiguousarray(tensor.layout.to_file(tensor.variable.numpy()))
+    broken = [name for name, array in arrays.items() if not np.isfinite(array).all()]
+    if broken:
+        raise ValueError(
+            f"Weights must be finite numbers to be saved. Received: NaN or infinity in "
+            f"{', '.join(broken)}. The training went wrong before this point."
+        )
+    save_file(arrays, path, metadata={"format": "pt"})
+
+
+def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the tensors in a file.
+
+    Raises:
+        ValueError: the file is missing, damaged, or has tensors of another type than float32 or
+            float16.
+    """
+    if not path.is_file():
+        raise ValueError(
+            f"A checkpoint folder must hold {path.name}. Received: {path.parent} without it. A "
+            "pickled pytorch_model.bin is never read, it can run code: load it in transformers "
+            "and save it again with save_pretrained."
+        )
+    try:
+        with safe_open(path, framework="np") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}
+            shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
+            types = {name: part.get_dtype() for name, part in slices.items()}
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged or cut off: {error}.") from error
+    other = [f"{name} is {kind}" for name, kind in types.items() if kind not in TYPES]
+    if other:
+        raise ValueError(
+            f"Tensors must be {' or '.join(TYPES)}. Received: {path}, where {', '.join(other)}."
+        )
+    return shapes
+
+
+def read_weights(model: tf.keras.Model, groups: LayerGroups, path: Path) -> None:
+    """Fills every weight of a new model from the file.
+
+    Args:
+        model: with the head that the file has.
+        groups: in which the file's layers are written.
+        path: of the file.
+
+    Raises:
+        ValueError: the file's tensors are not exactly the model's, a value is not finite, or
+            copies of a shared weight differ. The model is then not to be used.
+    """
+    found = shapes_in(path)
+    prefix = "albert." if any(name.startswith("albert.") for name in found) else ""
+    tensors, constants = tensors_of(model, groups, prefix), constants_of(model, prefix)
+    duplicates = {name: of for name, of in duplicates_of(prefix).items() if name in found}
+
+    expected = {tensor.name: tensor.shape for tensor in tensors}
+    expected |= {name: array.shape for name, array in constants.items()}
+    expected |= {name: expected[of] for name, of in duplicates.items() if of in expected}
+    problems = [f"missing: {name} {expected[name]}" for name in expected if name not in found]
+    problems += [f"unexpected: {name} {found[name]}" for name in found if name not in expected]
+    problems += [
+        f"of another shape: {name} {found[name]}, the model has {shape}"
+        for name, shape in expected.items()
+        if found.get(name, shape) != shape
+    ]
+    if not problems:
+        with safe_open(path, framework="np") as file:
+            problems = _fill(tensors, constants, duplicates, file.get_tensor)
+    if problems:
+        raise ValueError(
+            f"The tensors of {path} must be exactly those of the model that its configuration "
+            "describes. Received:\n  " + "\n  ".join(problems)
+        )
+
+
+def _fill(tensors, constants, duplicates, get_tensor) -> list[str]:
+    """Assigns the values and returns what is wrong with them."""
+    problems = []
+    filled: dict[int, str] = {}
+    for tensor in tensors:
+        array = get_tensor(tensor.name)
+        if not np.isfinite(array).all():
+            problems.append(f"NaN or infinite: {tensor.name}")
+        array = tensor.layout.to_model(array.astype(np.float32))
+        first = filled.setdefault(id(tensor.variable), tensor.name)
+        if first == tensor.name:
+            tensor.variable.assign(array)
+        elif not np.array_equal(array, tensor.variable.numpy(), equal_nan=True):
+            problems.append(
+                f"copies that differ, but the model shares them: {first}, {tensor.name}"
+            )
+    for name, array in constants.items():
+        if not np.array_equal(get_tensor(name), array):
+            problems.append(
+                f"not the identity: {name}; embedding_size equals hidden_size, where this library "
+                "has no projection"
+            )
+    for name, of in duplicates.items():
+        if not np.array_equal(get_tensor(name), get_tensor(of)):
+            problems.append(f"must be equal, they are tied: {name}, {of}")
+    return problems
