@@ -21,7 +21,7 @@ class NgramMaskedLM(tf.keras.layers.Layer):
         embedding_size: int > 0, E.
         ngram: int > 0, N, the longest span in words; length n is drawn with probability
             (1/n) / (1 + 1/2 + ... + 1/N). Default 3.
-        rate: float in (0, 1), share of a row's tokens to mask. Default 0.15.
+        rate: float in (0, 1], share of a row's tokens to mask. Default 0.15.
         mask_fraction: float in [0, 1], share of the chosen tokens that become `[MASK]`.
             Default 0.8.
         random_fraction: float in [0, 1], share that become a random piece; the others stay.
@@ -79,8 +79,8 @@ class NgramMaskedLM(tf.keras.layers.Layer):
             if size is not None and size < 1:
                 raise ValueError(f"`{name}` must be at least 1. Received: {size}.")
             setattr(self, name, size)
-        if not 0 < rate < 1:
-            raise ValueError(f"`rate` must lie between 0 and 1. Received: {rate}.")
+        if not 0 < rate <= 1:
+            raise ValueError(f"`rate` must be above 0 and at most 1. Received: {rate}.")
         if min(mask_fraction, random_fraction) < 0 or mask_fraction + random_fraction > 1:
             raise ValueError(
                 "`mask_fraction` and `random_fraction` must be shares of one whole. Received: "

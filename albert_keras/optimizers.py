@@ -1,0 +1,238 @@
+"""Lamb and the learning-rate schedule that ALBERT was trained with."""
+
+import re
+
+import tensorflow as tf
+
+EXCLUDED = ("LayerNorm", "layer_norm", "bias", "gamma$", "beta$")
+
+
+@tf.keras.utils.register_keras_serializable(package="albert_keras")
+class WarmupLinearDecay(tf.keras.optimizers.schedules.LearningRateSchedule):
+    """Linear warm-up, then linear decay to 0, as the original ALBERT code has it.
+
+    peak * step / warmup_steps below `warmup_steps`, else peak * (1 - step / total_steps). So the
+    first step has rate 0, and the decay counts from step 0, not from the end of the warm-up: at
+    step 3,125 of 125,000 a peak of 1.76e-3 gives 1.716e-3, and the peak itself is never reached.
+
+    Args:
+        peak: float > 0.
+        warmup_steps: int >= 0, steps of the warm-up.
+        total_steps: int > 0, the step at which the rate is 0; at least `warmup_steps`.
+
+    Raises:
+        ValueError: numbers outside these ranges.
+
+    Example:
+
+    >>> schedule = WarmupLinearDecay(peak=1e-3, warmup_steps=10, total_steps=100)
+    >>> [round(float(schedule(step)), 6) for step in (0, 5, 50, 100)]
+    [0.0, 0.0005, 0.0005, 0.0]
+
+    Reference:
+        https://github.com/google-research/albert, optimization.py; ALBERT, appendix A.1
+    """
+
+    def __init__(self, peak, warmup_steps, total_steps):
+        super().__init__()
+        if peak <= 0:
+            raise ValueError(f"`peak` must be above 0. Received: {peak}.")
+        if not 0 <= warmup_steps <= total_steps or total_steps < 1:
+            raise ValueError(
+                "`warmup_steps` must lie between 0 and `total_steps`, and that be at least 1. "
+                f"Received: warmup_steps {warmup_steps}, total_steps {total_steps}."
+            )
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+        self.total_steps = total_steps
+
+    def __call__(self, step):
+        step = tf.cast(step, tf.float32)
+        warmup = self.peak * step / max(self.warmup_steps, 1)
+        decay = self.peak * tf.maximum(1 - step / self.total_steps, 0)
+        return tf.where(step < self.warmup_steps, warmup, decay)
+
+    def get_config(self):
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "total_steps": self.total_steps,
+        }
+
+
+def is_keras_3() -> bool:
+    return hasattr(tf.keras, "ops")
+
+
+def path_of(variable: tf.Variable) -> str:
+    """The variable's full path, such as "encoder/ffn_0/LayerNorm/gamma", on either Keras."""
+    return variable.path if is_keras_3() else variable.name.removesuffix(":0")
+
+
+class _OptimizerOfEitherKeras(tf.keras.optimizers.Optimizer):
+    """What the two Kerases ask of an optimizer differently, in one place."""
+
+    def __init__(self, learning_rate, **kwargs):
+        if isinstance(learning_rate, int):
+            learning_rate = float(learning_rate)
+        if is_keras_3():
+            super().__init__(learning_rate, **kwargs)
+        else:
+            super().__init__(**kwargs)
+            self._learning_rate = self._build_learning_rate(learning_rate)
+
+    def add_slot(self, variable, name):
+        """A zero-filled variable like `variable`, kept and saved with the optimizer."""
+        if is_keras_3():
+            return self.add_variable_from_reference(variable, name=name)
+        return self.add_variable_from_reference(variable, variable_name=name)
+
+    def index_of(self, variable):
+        """The place of `variable` in the list that `build` got."""
+        if is_keras_3():
+            return self._get_variable_index(variable)
+        return self._index_dict[self._var_key(variable)]
+
+    def update_step(self, gradient, variable, learning_rate=None):
+        # Keras 3 hands the rate over, Keras 2 keeps it.
+        rate = self.learning_rate if learning_rate is None else learning_rate
+        self.step(gradient, variable, tf.cast(rate, variable.dtype))
+
+    def get_config(self):
+        config = super().get_config()
+        if not is_keras_3():
+            config["learning_rate"] = self._serialize_hyperparameter(self._learning_rate)
+        return config
+
+
+def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
+    """|weights| / |update|, and 1 where either is 0."""
+    weights, update = tf.norm(weights), tf.norm(update)
+    return tf.where((weights > 0) & (update > 0), tf.math.divide_no_nan(weights, update), 1.0)
+
+
+@tf.keras.utils.register_keras_serializable(package="albert_keras")
+class Lamb(_OptimizerOfEitherKeras):
+    """LAMB: Adam's direction for each variable, scaled to a share of the variable's own norm.
+
+        m = beta_1 m + (1 - beta_1) g          v = beta_2 v + (1 - beta_2) g^2
+        u = m / (sqrt(v) + epsilon) + weight_decay w
+        w = w - learning_rate * |w| / |u| * u
+
+    Variables whose path matches `exclude` have no weight decay and no |w| / |u|; that ratio is
+    also 1 where either norm is 0. With `bias_correction`, m and v are divided by 1 - beta^t
+    before u, which is the paper's Algorithm 2 and tensorflow-addons' LAMB; the released ALBERT
+    code has no correction, and that is the default here.
+
+    `tf.keras.optimizers.Lamb` of Keras 3 is another rule: its weight decay is outside the ratio,
+    and it adapts every variable.
+
+    Gradients are clipped to a global norm as the original does. Keras 2 clips after the replicas'
+    gradients are summed; Keras 3 clips each replica's before.
+
+    Args:
+        learning_rate: float or a schedule. Default 1e-3; ALBERT used a peak of 1.76e-3 with
+            batches of 4,096.
+        beta_1: float in [0, 1), decay of the first moment. Default 0.9.
+        beta_2: float in [0, 1), decay of the second moment. Default 0.999.
+        epsilon: float > 0. Default 1e-6.
+        weight_decay: float >= 0. Default 0.01.
+        exclude: regular expressions, searched in a variable's whole path such as
+            "encoder/attention_0/LayerNorm/gamma". Default: biases and normalisation weights.
+        bias_correction: bool. Default False.
+        global_clipnorm: float > 0, or None for no clipping. Default 1.0.
+        **kwargs: what `tf.keras.optimizers.Optimizer` takes besides.
+
+    Raises:
+        ValueError: a number outside these ranges.
+
+    Example:
+
+    >>> weights = tf.Variable([3.0, 4.0], name="kernel")
+    >>> optimizer = Lamb(learning_rate=0.1, weight_decay=0.0)
+    >>> _ = optimizer.apply_gradients([(tf.constant([1.0, 1.0]), weights)])
+    >>> weights.numpy().round(3)  # moved by a tenth of its norm, 5
+    array([2.646, 3.646], dtype=float32)
+
+    Reference:
+        Large Batch Optimization for Deep Learning, Algorithm 2, https://arxiv.org/abs/1904.00962
+    """
+
+    def __init__(
+        self,
+        learning_rate=1e-3,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        weight_decay=0.01,
+        exclude=EXCLUDED,
+        bias_correction=False,
+        global_clipnorm=1.0,
+        name="Lamb",
+        **kwargs,
+    ):
+        super().__init__(
+            learning_rate,
+            global_clipnorm=global_clipnorm,
+            name=name,
+            # The base class's own weight decay stays off: it is outside the ratio.
+            **{**kwargs, "weight_decay": None},
+        )
+        if not (0 <= beta_1 < 1 and 0 <= beta_2 < 1 and epsilon > 0 and weight_decay >= 0):
+            raise ValueError(
+                "Lamb needs betas in [0, 1), epsilon above 0 and weight_decay of at least 0. "
+                f"Received: beta_1 {beta_1}, beta_2 {beta_2}, epsilon {epsilon}, weight_decay "
+                f"{weight_decay}."
+            )
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.decay_in_ratio = weight_decay
+        self.exclude = tuple(exclude)
+        self.bias_correction = bias_correction
+
+    def build(self, variables):
+        if hasattr(self, "momentums"):
+            return
+        super().build(variables)
+        self.momentums = [self.add_slot(variable, "momentum") for variable in variables]
+        self.velocities = [self.add_slot(variable, "velocity") for variable in variables]
+        self.excluded = tuple(self.excludes(path_of(variable)) for variable in variables)
+        self._built = True  # Keras 2 asks for it before it sets or loads the slots
+
+    def excludes(self, path):
+        """Whether the variable of this path has neither weight decay nor adaptation."""
+        return any(re.search(pattern, path) for pattern in self.exclude)
+
+    def step(self, gradient, variable, rate):
+        index = self.index_of(variable)
+        momentum, velocity = self.momentums[index], self.velocities[index]
+        # A sparse gradient becomes dense: the norms need every row.
+        gradient = tf.cast(tf.convert_to_tensor(gradient), variable.dtype)
+        m, v = tf.convert_to_tensor(momentum), tf.convert_to_tensor(velocity)
+        m += (1 - self.beta_1) * (gradient - m)
+        v += (1 - self.beta_2) * (tf.square(gradient) - v)
+        momentum.assign(m)
+        velocity.assign(v)
+        if self.bias_correction:
+            m /= self._correction(self.beta_1, m.dtype)
+            v /= self._correction(self.beta_2, v.dtype)
+        update = m / (tf.sqrt(v) + self.epsilon)
+        if not self.excluded[index]:
+            update += self.decay_in_ratio * variable
+            rate = rate * trust_ratio(variable, update)
+        variable.assign_sub(rate * update)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "weight_decay": self.decay_in_ratio,
+            "exclude": list(self.exclude),
+            "bias_correction": self.bias_correction,
+        }
+
+    def _correction(self, beta, dtype):
+        return 1 - tf.pow(tf.constant(beta, dtype), tf.cast(self.iterations, dtype) + 1)
