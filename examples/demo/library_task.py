@@ -68,7 +68,7 @@ def names_pattern(sources):
 def without_names(text, names):
     """A text without what `names` finds, and without the gaps that this leaves."""
     text = re.sub(r"\s+", " ", names.sub("", text))
-    return re.sub(r" ([,.;:!?)])(?= |$)", r"\1", text).strip(" .,;:-")
+    return re.sub(r" ([,.;:!?)])(?= |$)", r"\1", text).lstrip(" .,;:-").rstrip(" -")
 
 
 def _paragraphs(documents):

@@ -29,7 +29,7 @@ UNDERLINE = re.compile(r"^\s*([-=~^\"*#+`])\1{2,}\s*$")
 DIRECTIVE = re.compile(r"^\s*\.\.(?:\s+(?:[\w-]+:)?([\w-]+)::(.*)|\s.*|)$")
 TABLE = re.compile(r"^\s*(\||\+[-=]|[=-]{2,}\s+[=-]{2,})|\S\s*\|.*\|")
 HEADER = re.compile(
-    r"^\s*(#+\s.*|[A-Z][A-Za-z ]{2,24}:)\s*$"
+    r"^\s*(#+\s.*|[A-Z]\w+(?: \w+){0,2}:)\s*$"
 )  # "# Usage", "Args:", "Call arguments:"
 FIELD = re.compile(r"^\s*:[\w ]+(?:`[^`]*`)?[^:`]*:\s*(?=\S|$)")  # ":param int x:", ":return:"
 ENTRY = re.compile(r"^\s*\**`*[\w.*]+`*(?:,\s*\**`*[\w.*]+`*)*(?:\s*\([^)]*\))?\s*:\s+(?=\S)")
@@ -41,7 +41,7 @@ INLINE = [
     (re.compile(r":[\w:+-]+:`!?~?(?:[\w.]*\.)?([^`<]*?)\s*(?:<[^>]*>)?`"), r"\1"),  # :class:`~a.B`
     (re.compile(r"`+([^`<]+?)\s*<[^`>]*>`+_*"), r"\1"),  # `text <address>`_
     (re.compile(r"\s*\[[\w#*]+\]_"), ""),  # a citation
-    (re.compile(r"`+([^`]*)`+_*"), r"\1"),
+    (re.compile(r"`+[~!]?([^`]*)`+_*"), r"\1"),
     (re.compile(r"(?<![\w*])\*{1,2}(?=\S)([^*]+?)(?<=\S)\*{1,2}(?![\w*])"), r"\1"),
     (re.compile(r"<?\b(?:https?|ftp)://[^\s>)\]]+>?"), ""),
     (re.compile(r"\s+([,.;:!?)])(?=\s|$)"), r"\1"),

@@ -1,0 +1,130 @@
+"""The demo's plots: how the losses fell, and which libraries are taken for which."""
+
+import numpy as np
+
+BLUE, ORANGE, GREY = "#2864a8", "#d9730d", "#8a8f98"
+
+
+def _axes(columns, width, height):
+    import matplotlib
+
+    matplotlib.use("Agg")  # no display is needed
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(
+        1, columns, figsize=(width, height), squeeze=False, layout="constrained"
+    )
+    for axis in axes[0]:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(alpha=0.25)
+    return figure, axes[0]
+
+
+def plot_pretraining(metrics, evaluation, order_baseline, file):
+    """Both pretraining objectives over the steps, each with the baseline that it has to beat.
+
+    Args:
+      metrics: rows of the run's metrics.jsonl.
+      evaluation: the run's evaluation.json, on held-out source files.
+      order_baseline: held-out accuracy of the bag of words that tells the order of two segments.
+      file: where to save the image.
+    """
+    figure, (left, right) = _axes(2, 11, 4)
+    steps = [row["step"] for row in metrics]
+    left.plot(steps, [row["mlm_loss"] for row in metrics], color=BLUE, label="training")
+    left.plot(steps[-1:], [evaluation["mlm_loss"]], "o", color=ORANGE, label="held-out files")
+    left.axhline(
+        evaluation["unigram_entropy"],
+        color=GREY,
+        linestyle="--",
+        label="unigram entropy (held-out)",
+    )
+    left.set(title="Masked language model", xlabel="step", ylabel="loss, nats a masked token")
+    right.plot(steps, [row["sop_accuracy"] for row in metrics], color=BLUE, label="training")
+    _with_interval(right, steps[-1], evaluation["sop_accuracy"], evaluation["sop_interval"])
+    right.axhline(order_baseline, color=GREY, linestyle="--", label="bag of words (held-out)")
+    right.axhline(0.5, color=GREY, linestyle=":", label="chance")
+    right.set(title="Sentence order", xlabel="step", ylabel="accuracy")
+    left.legend(frameon=False)
+    right.legend(frameon=False)
+    figure.savefig(file, dpi=130)
+
+
+def plot_finetuning(runs, bag_of_words, file):
+    """Fine-tuning with and without pretraining: training loss, and accuracy on held-out files.
+
+    Args:
+      runs: `{name: (rows of metrics.jsonl, evaluation.json)}`.
+      bag_of_words: held-out accuracy of the bag of words.
+      file: where to save the image.
+    """
+    figure, (left, right) = _axes(2, 11, 4)
+    for (name, (metrics, evaluation)), color in zip(runs.items(), (BLUE, ORANGE), strict=True):
+        left.plot(
+            [row["step"] for row in metrics],
+            [row["loss"] for row in metrics],
+            color=color,
+            label=name,
+        )
+        low, high = evaluation["interval"]
+        accuracy = evaluation["accuracy"]
+        right.bar(
+            name, accuracy, yerr=[[accuracy - low], [high - accuracy]], capsize=6, color=color
+        )
+    right.axhline(bag_of_words, color=GREY, linestyle="--", label="bag of words")
+    right.axhline(evaluation["majority"], color=GREY, linestyle=":", label="majority class")
+    left.set(title="Which library? Training", xlabel="step", ylabel="loss, nats")
+    right.set(title="Which library? Held-out files", ylabel="accuracy, 95 % interval", ylim=(0, 1))
+    left.legend(frameon=False)
+    right.legend(frameon=False)
+    figure.savefig(file, dpi=130)
+
+
+def _with_interval(axis, x, value, interval):
+    axis.errorbar(
+        [x],
+        [value],
+        yerr=[[value - interval[0]], [interval[1] - value]],
+        fmt="o",
+        capsize=4,
+        color=ORANGE,
+        label="held-out files, 95 %",
+    )
+
+
+def confusion(labels, predicted, classes):
+    """Counts [true, predicted] in the order of `classes`."""
+    index = {name: i for i, name in enumerate(classes)}
+    counts = np.zeros((len(classes), len(classes)), int)
+    np.add.at(counts, ([index[name] for name in labels], [index[name] for name in predicted]), 1)
+    return counts
+
+
+def plot_confusion(labels, predicted, file):
+    """A confusion matrix whose rows, the true libraries, each sum up to 100 %."""
+    classes = sorted(set(labels) | set(predicted))
+    counts = confusion(labels, predicted, classes)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    figure, (axis,) = _axes(1, 8, 7)
+    axis.grid(False)
+    axis.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    ticks = range(len(classes))
+    axis.set_xticks(ticks, classes, rotation=45, ha="right")
+    axis.set_yticks(
+        ticks, [f"{name} ({n})" for name, n in zip(classes, counts.sum(1), strict=True)]
+    )
+    axis.set(
+        xlabel="predicted", ylabel="true library (paragraphs)", title="Held-out files, % of a row"
+    )
+    for row, column in np.ndindex(shares.shape):
+        if counts[row, column]:
+            color = "white" if shares[row, column] > 0.5 else "black"
+            axis.text(
+                column,
+                row,
+                f"{100 * shares[row, column]:.0f}",
+                ha="center",
+                va="center",
+                color=color,
+            )
+    figure.savefig(file, dpi=130)
