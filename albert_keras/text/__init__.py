@@ -1,0 +1,1 @@
+"""Text to piece ids: vocabularies (train, import, normalise) and the tokenizer that uses them."""
