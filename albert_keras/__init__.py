@@ -1,3 +1,37 @@
 """ALBERT (A Lite BERT) as TensorFlow 2 / Keras: pretrain, fine-tune, serve raw strings."""
 
+import importlib
+
 __version__ = "0.1.0"
+
+# Names are imported when they are first used (PEP 562): TensorFlow takes seconds, and the command
+# line must choose the Keras before TensorFlow is imported.
+_MODULES = {
+    "config": ("AlbertConfig", "SharingPattern", "PRESETS"),
+    "layers": (
+        "FactorizedEmbedding",
+        "SharedTransformerStack",
+        "NgramMaskedLM",
+        "SOPHead",
+        "SOP_IN_ORDER",
+        "SOP_SWAPPED",
+    ),
+    "model": ("build_albert", "build_pretrainer", "build_classifier"),
+    "losses": ("with_pretraining_loss",),
+    "optimizers": ("Lamb", "WarmupLinearDecay"),
+    "text.tokenizer": ("Tokenizer",),
+    "checkpoints": ("load_albert", "save_albert"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = ["__version__", *_MODULE_OF]
+
+
+def __getattr__(name):
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+
+
+def __dir__():
+    return sorted(__all__)

@@ -1,0 +1,297 @@
+"""train: `model.fit` that can be stopped at any moment and goes on exactly where it stopped.
+
+It takes a compiled model and a function that gives the batches from any step on, and knows no
+task. A run is a folder:
+
+    run.json          the settings, the Keras and the library version that the run began with
+    training/         a tf.train.Checkpoint of the model, the optimizer and the step
+    metrics.jsonl     one line an interval: step, the model's metrics, learning rate, speed
+    tensorboard/      the same numbers for TensorBoard
+"""
+
+import json
+import math
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+import albert_keras
+from albert_keras.optimizers import is_keras_3
+from albert_keras.progress import TrainingProgress
+
+SETTINGS, STATE, METRICS, TENSORBOARD = "run.json", "training", "metrics.jsonl", "tensorboard"
+
+
+class TrainingDiverged(RuntimeError):
+    """The loss is no longer a number."""
+
+
+def train(
+    model: tf.keras.Model,
+    batches_from: Callable[[int], tf.data.Dataset],
+    folder: str | Path,
+    *,
+    total_steps: int,
+    tokens_per_step: int,
+    log_every: int = 50,
+    save_every: int = 500,
+    quiet: bool = False,
+) -> int:
+    """Trains to `total_steps`, from the newest saved step of the run in `folder`.
+
+    The state is saved every `save_every` steps, at the end, and when the process is asked to stop
+    (Ctrl-C, SIGTERM); a process that is killed loses the steps since the last save and repeats
+    them with the same batches. Dropout masks are the one thing drawn anew.
+
+    Args:
+        model: compiled; its optimizer counts the steps.
+        batches_from: gives the batches that follow the first k, for any k; endless.
+        folder: of a run begun by `begin_run`.
+        total_steps: int > 0, steps from the very start.
+        tokens_per_step: int > 0, B times S, for the speed that is shown.
+        log_every: int > 0, steps that a line of metrics.jsonl averages. Default 50.
+        save_every: int > 0. Default 500.
+        quiet: show no progress. Default False.
+
+    Returns:
+        The step that was reached: less than `total_steps` if the process was asked to stop.
+
+    Raises:
+        TrainingDiverged: the loss is NaN or infinite.
+        ValueError: the run belongs to the other Keras, or a number is out of its range.
+
+    Example:
+
+    >>> model.compile(Lamb(WarmupLinearDecay(1e-3, 100, 1000)))
+    >>> begin_run("run", {"batch": 32})
+    >>> train(model, batches_from, "run", total_steps=1000, tokens_per_step=32 * 64)
+    1000
+    """
+    if min(total_steps, tokens_per_step, log_every, save_every) < 1:
+        raise ValueError(
+            "`total_steps`, `tokens_per_step`, `log_every` and `save_every` must be at least 1. "
+            f"Received: {total_steps}, {tokens_per_step}, {log_every} and {save_every}."
+        )
+    folder = Path(folder)
+    state = SavedState(model, folder / STATE)
+    start = state.restore()
+    if start >= total_steps:
+        return start
+    _forget_after(folder / METRICS, start)
+    with TrainingProgress(total_steps, start, tokens_per_step, quiet=quiet) as progress:
+        log = _IntervalLog(folder, total_steps, log_every, tokens_per_step, progress)
+        with _stop_when_asked(model):
+            model.fit(
+                batches_from(start),
+                epochs=1,
+                steps_per_epoch=total_steps - start,
+                callbacks=[log, _Saver(state, save_every)],
+                verbose=0,
+            )
+    state.save()
+    return state.step
+
+
+def begin_run(folder: str | Path, settings: Mapping[str, Any], *, resume: bool = False) -> None:
+    """Makes the folder of a run, or checks that the one to resume had the same settings.
+
+    Args:
+        folder: of the run.
+        settings: what decides its result, as JSON can hold it.
+        resume: go on with a run that is there.
+
+    Raises:
+        ValueError: the folder exists and `resume` is False; it does not and `resume` is True; or
+            the run there began with other settings or on the other Keras.
+    """
+    path = Path(folder) / SETTINGS
+    ours = {
+        "library_version": albert_keras.__version__,
+        "keras": 3 if is_keras_3() else 2,
+        "settings": json.loads(json.dumps(settings)),
+    }
+    if not resume:
+        if Path(folder).exists():
+            raise ValueError(
+                f"The output folder must not exist yet. Received: {folder}. Name another, or go on "
+                "with the run in it (--resume)."
+            )
+        Path(folder).mkdir(parents=True)
+        path.write_text(json.dumps(ours, indent=2) + "\n")
+        return
+    theirs = run_settings(folder)
+    if theirs["keras"] != ours["keras"]:
+        raise ValueError(
+            f"A run goes on with the Keras that it began with. Received: {folder} of Keras "
+            f"{theirs['keras']}, and this is Keras {ours['keras']}. Set TF_USE_LEGACY_KERAS="
+            f"{int(theirs['keras'] == 2)}."
+        )
+    changed = {
+        name: (theirs["settings"].get(name), ours["settings"].get(name))
+        for name in sorted({*theirs["settings"], *ours["settings"]})
+        if theirs["settings"].get(name) != ours["settings"].get(name)
+    }
+    if changed:
+        differences = "; ".join(f"{name} was {a}, is {b}" for name, (a, b) in changed.items())
+        raise ValueError(
+            f"A run goes on with the settings that it began with. Received: {folder} and other "
+            f"settings: {differences}. Repeat the first command with --resume added."
+        )
+
+
+def run_settings(folder: str | Path) -> dict[str, Any]:
+    """What `begin_run` wrote: library_version, keras, settings."""
+    path = Path(folder) / SETTINGS
+    if not path.is_file():
+        raise ValueError(
+            f"There is no run to resume in {folder}: it has no {SETTINGS}. Leave --resume out."
+        )
+    return json.loads(path.read_text())
+
+
+def refuse_broken_pair(strategy: tf.distribute.Strategy, steps_per_execution: int = 1) -> None:
+    """Raises ValueError where this Keras is known to fail under this strategy.
+
+    Measured with Keras 3.15: `fit` fails under MultiWorkerMirroredStrategy, and with more than
+    one step an execution under MirroredStrategy. Keras 2 does both.
+    """
+    if not is_keras_3():
+        return
+    several = strategy.num_replicas_in_sync > 1 and steps_per_execution > 1
+    multi_worker = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+    if multi_worker or (several and isinstance(strategy, tf.distribute.MirroredStrategy)):
+        raise ValueError(
+            f"Keras 3 cannot train under {type(strategy).__name__} with steps_per_execution="
+            f"{steps_per_execution}. Set TF_USE_LEGACY_KERAS=1 before TensorFlow is imported, "
+            "which makes tf.keras Keras 2."
+        )
+
+
+class SavedState:
+    """The model's and the optimizer's variables on disk, in two newest saves.
+
+    The step is the optimizer's own count, so it cannot disagree with the weights.
+    """
+
+    def __init__(self, model: tf.keras.Model, folder: Path):
+        model.optimizer.build(model.trainable_variables)  # its slots must exist to be restored
+        self._optimizer = model.optimizer
+        self._checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
+        self._manager = tf.train.CheckpointManager(
+            self._checkpoint, str(folder), max_to_keep=2, checkpoint_name="step"
+        )
+
+    @property
+    def step(self) -> int:
+        return int(self._optimizer.iterations.numpy())
+
+    def restore(self) -> int:
+        """Loads the newest save, if there is one, and returns the step."""
+        newest = self._manager.latest_checkpoint
+        if newest:
+            self._checkpoint.restore(newest).assert_existing_objects_matched()
+        return self.step
+
+    def save(self) -> None:
+        self._manager.save(checkpoint_number=self.step)
+
+
+class _Saver(tf.keras.callbacks.Callback):
+    def __init__(self, state, every):
+        super().__init__()
+        self._state, self._every = state, every
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._state.step % self._every == 0:
+            self._state.save()
+
+
+class _IntervalLog(tf.keras.callbacks.Callback):
+    """Writes the mean of each interval's metrics, then starts them afresh."""
+
+    def __init__(self, folder, total_steps, every, tokens_per_step, progress):
+        super().__init__()
+        self._path = folder / METRICS
+        self._total_steps, self._every = total_steps, every
+        self._tokens_per_step, self._progress = tokens_per_step, progress
+        self._writer = tf.summary.create_file_writer(str(folder / TENSORBOARD))
+
+    def on_train_begin(self, logs=None):
+        self._since, self._steps = time.monotonic(), 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        step = int(self.model.optimizer.iterations.numpy())
+        self._steps += 1
+        if step % self._every and step != self._total_steps and not self.model.stop_training:
+            self._progress.advance(step)
+            return
+        metrics = {name: float(value) for name, value in logs.items()}
+        if not all(math.isfinite(value) for value in metrics.values()):
+            raise TrainingDiverged(
+                f"The loss is not a number any more at step {step}: {metrics}. Lower the learning "
+                "rate or lengthen the warm-up; the last saved state is from before."
+            )
+        now = time.monotonic()
+        metrics |= {
+            "learning_rate": learning_rate(self.model.optimizer),
+            "tokens_per_second": self._steps * self._tokens_per_step / (now - self._since),
+        }
+        self._since, self._steps = now, 0
+        with self._path.open("a") as file:
+            file.write(json.dumps({"step": step, **metrics}) + "\n")
+        with self._writer.as_default(step):
+            for name, value in metrics.items():
+                tf.summary.scalar(name, value)
+        self._writer.flush()
+        self._progress.advance(step, metrics)
+        self.model.reset_metrics()
+
+
+def learning_rate(optimizer: tf.keras.optimizers.Optimizer) -> float:
+    """The rate of the optimizer's last step."""
+    schedule = getattr(optimizer, "_learning_rate", None)
+    if isinstance(schedule, tf.keras.optimizers.schedules.LearningRateSchedule):
+        return float(schedule(max(int(optimizer.iterations.numpy()) - 1, 0)))
+    return float(tf.convert_to_tensor(optimizer.learning_rate))
+
+
+def _forget_after(path: Path, step: int) -> None:
+    """Drops the lines of steps that a killed run had logged but not saved."""
+    if not path.exists():
+        return
+    lines = path.read_text().splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]
+    kept = [line for line in whole if json.loads(line)["step"] <= step]
+    partial = path.with_suffix(".partial")
+    partial.write_text("".join(kept))
+    os.replace(partial, path)
+
+
+@contextmanager
+def _stop_when_asked(model: tf.keras.Model):
+    """The first Ctrl-C or SIGTERM ends training after the running step; the second at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in signals}
+
+    def stop(number, frame):
+        model.stop_training = True
+        for other in signals:
+            signal.signal(other, before[other])
+
+    for number in signals:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in signals:
+            signal.signal(number, before[number])
