@@ -13,6 +13,7 @@ folder is read whole or refused: no tensor is skipped, none is left at its rando
 
 import hashlib
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,8 @@ def save_albert(
         (partial / OURS).write_text(_json(ours), encoding="utf-8")
         prefix = "" if head["kind"] == "encoder" else "albert."
         write_weights(model, groups_for(config.sharing_pattern), prefix, partial / WEIGHTS)
+        # safetensors makes the file private to this user.
+        shutil.copymode(partial / CONFIG, partial / WEIGHTS)
         if tokenizer is not None:
             tokenizer.save(partial)
 
