@@ -240,7 +240,8 @@ class _IntervalLog(tf.keras.callbacks.Callback):
             )
         now = time.monotonic()
         metrics |= {
-            "learning_rate": learning_rate(self.model.optimizer),
+            # Of the step to come: a schedule is read at the optimizer's count.
+            "learning_rate": float(tf.convert_to_tensor(self.model.optimizer.learning_rate)),
             "tokens_per_second": self._steps * self._tokens_per_step / (now - self._since),
         }
         self._since, self._steps = now, 0
@@ -252,14 +253,6 @@ class _IntervalLog(tf.keras.callbacks.Callback):
         self._writer.flush()
         self._progress.advance(step, metrics)
         self.model.reset_metrics()
-
-
-def learning_rate(optimizer: tf.keras.optimizers.Optimizer) -> float:
-    """The rate of the optimizer's last step."""
-    schedule = getattr(optimizer, "_learning_rate", None)
-    if isinstance(schedule, tf.keras.optimizers.schedules.LearningRateSchedule):
-        return float(schedule(max(int(optimizer.iterations.numpy()) - 1, 0)))
-    return float(tf.convert_to_tensor(optimizer.learning_rate))
 
 
 def _forget_after(path: Path, step: int) -> None:

@@ -1,0 +1,241 @@
+"""Text classification: files of labelled texts, batches, recipe and score."""
+
+import csv
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.model import config_of
+from albert_keras.tasks.common import optimizer_named, wilson_interval
+from albert_keras.text.packing import pack
+from albert_keras.text.tokenizer import Tokenizer
+
+
+class Examples(NamedTuple):
+    """Texts and their labels, in the order of the file."""
+
+    texts: list[str]
+    labels: list[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationRecipe:
+    """What a fine-tuning run does.
+
+    Args:
+        max_length: int, the longest row in pieces; longer texts are cut.
+        batch_size: int, B.
+        total_steps: int > 0.
+        optimizer: "lamb" or "adamw".
+        learning_rate: float > 0, the schedule's peak.
+        warmup_steps: int >= 0.
+        seed: int, of the head's initial weights and of the order.
+    """
+
+    max_length: int = 128
+    batch_size: int = 32
+    total_steps: int = 1000
+    optimizer: str = "adamw"
+    learning_rate: float = 3e-5
+    warmup_steps: int = 100
+    seed: int = 0
+
+
+def read_examples(path: str | Path) -> Examples:
+    """Reads labelled texts: JSON lines (`.jsonl`), else tab-separated with a header line.
+
+    Either has the columns `text` and `label`; others are ignored. In a tab-separated file a field
+    is whatever stands between two tabs: quotes are text.
+
+    Raises:
+        ValueError: a missing or empty file, no such columns, invalid UTF-8, or an empty label or a
+            line with too few fields, with file and line.
+
+    Example:
+
+    >>> _ = Path("train.tsv").write_text("text\\tlabel\\nGood.\\tpositive\\n")
+    >>> read_examples("train.tsv")
+    Examples(texts=['Good.'], labels=['positive'])
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"A file of examples must exist. Received: {path}.")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = _json_rows if path.suffix == ".jsonl" else _tab_separated_rows
+            texts, labels = [], []
+            for line, text, label in rows(path, file):
+                if not isinstance(text, str) or not isinstance(label, str) or not label:
+                    raise ValueError(
+                        f"Every example needs a text and a label. Received: {path}, line {line}: "
+                        f"text {text!r}, label {label!r}."
+                    )
+                texts.append(text)
+                labels.append(label)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"Examples must be UTF-8. Received: {path}: {error}.") from None
+    if not texts:
+        raise ValueError(f"A file of examples must have one. Received: {path}, without any.")
+    return Examples(texts, labels)
+
+
+def label_names(examples: Examples) -> list[str]:
+    """The labels that occur, sorted.
+
+    Raises:
+        ValueError: fewer than two.
+    """
+    names = sorted(set(examples.labels))
+    if len(names) < 2:
+        raise ValueError(f"A classifier needs two labels or more. Received: {names}.")
+    return names
+
+
+def label_indices(examples: Examples, names: Sequence[str], path: str | Path) -> np.ndarray:
+    """int32 [n], each example's place in `names`.
+
+    Raises:
+        ValueError: a label that is not in `names`, with the file and how often it occurs.
+    """
+    unknown = Counter(label for label in examples.labels if label not in set(names))
+    if unknown:
+        found = ", ".join(f"{label!r} ({times}x)" for label, times in unknown.most_common(5))
+        raise ValueError(
+            f"{path} has labels that the model was not trained on. Received: {found}; known are "
+            f"{', '.join(names)}."
+        )
+    places = {name: place for place, name in enumerate(names)}
+    return np.array([places[label] for label in examples.labels], np.int32)
+
+
+def training_batches(
+    texts: Sequence[str], labels: np.ndarray, tokenizer: Tokenizer, recipe: ClassificationRecipe
+) -> Callable[[int], tf.data.Dataset]:
+    """A function that gives the batches `(inputs, labels [B])` from any step on.
+
+    Every epoch is a permutation drawn from (seed, epoch); batches run over the ends of epochs.
+    """
+    texts, labels = tf.constant(texts), tf.constant(labels)
+    size = len(labels)
+
+    def order(epoch):
+        seed = tf.stack([tf.constant(recipe.seed, tf.int64), epoch])
+        draws = tf.random.stateless_uniform(
+            [size], seed, minval=None, maxval=None, dtype=tf.int64, alg="philox"
+        )
+        return tf.data.Dataset.from_tensor_slices(tf.argsort(draws, stable=True))
+
+    def batch_of(rows):
+        inputs = model_inputs(tf.gather(texts, rows), tokenizer, recipe.max_length)
+        return inputs, tf.gather(labels, rows)
+
+    def batches_from(step):
+        first_epoch, seen = divmod(step * recipe.batch_size, size)
+        rows = tf.data.Dataset.counter(first_epoch).flat_map(order).skip(seen)
+        batches = rows.batch(recipe.batch_size, drop_remainder=True)
+        return batches.map(batch_of, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2)
+
+    return batches_from
+
+
+def model_inputs(texts: tf.Tensor, tokenizer: Tokenizer, max_length: int) -> dict[str, tf.Tensor]:
+    """Raw strings `(B,)` to the model's inputs, in graph: what a SavedModel does with a request."""
+    return pack(
+        tokenizer(texts),
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
+        max_length=max_length,
+    )
+
+
+def compile_classifier(model: tf.keras.Model, recipe: ClassificationRecipe) -> None:
+    """Gives the classifier its loss, accuracy and the recipe's optimizer.
+
+    Raises:
+        ValueError: the recipe's rows are longer than the model's positions.
+    """
+    positions = config_of(model).max_position_embeddings
+    if not 3 <= recipe.max_length <= positions:
+        raise ValueError(
+            f"`max_length` must be from 3 to the model's {positions} positions. Received: "
+            f"{recipe.max_length}."
+        )
+    model.compile(
+        optimizer_named(
+            recipe.optimizer, recipe.learning_rate, recipe.warmup_steps, recipe.total_steps
+        ),
+        loss={"logits": tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)},
+        metrics={"logits": [tf.keras.metrics.SparseCategoricalAccuracy(name="accuracy")]},
+    )
+
+
+def predict(
+    model: tf.keras.Model,
+    texts: Sequence[str],
+    tokenizer: Tokenizer,
+    max_length: int,
+    batch_size: int = 64,
+) -> np.ndarray:
+    """float32 `(n, C)`, the probabilities of each text's labels."""
+    batches = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(batch_size)
+    probabilities = tf.function(
+        lambda batch: tf.nn.softmax(
+            model(model_inputs(batch, tokenizer, max_length), training=False)["logits"]
+        ),
+        input_signature=[tf.TensorSpec([None], tf.string)],
+    )
+    return np.concatenate([probabilities(batch).numpy() for batch in batches])
+
+
+def score(probabilities: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> dict[str, Any]:
+    """accuracy with its 95 % interval, examples, the share of the most frequent label, the
+    confusion matrix (a row for each true label), and the names."""
+    predicted = probabilities.argmax(axis=1)
+    confusion = np.zeros((len(names), len(names)), int)
+    np.add.at(confusion, (labels, predicted), 1)
+    right, total = int((predicted == labels).sum()), len(labels)
+    return {
+        "accuracy": right / total,
+        "accuracy_interval": wilson_interval(right, total),
+        "examples": total,
+        "majority": int(np.bincount(labels).max()) / total,
+        "labels": list(names),
+        "confusion": confusion.tolist(),
+    }
+
+
+def _tab_separated_rows(path, file):
+    lines = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+    header = next(lines, [])
+    if not {"text", "label"} <= set(header):
+        raise ValueError(
+            f"The first line must name the columns, text and label among them. Received: {path} "
+            f"with {header[:6]}."
+        )
+    text, label = header.index("text"), header.index("label")
+    for row in lines:
+        if len(row) != len(header):
+            raise ValueError(
+                f"Every line must have the {len(header)} fields of the header. Received: {path}, "
+                f"line {lines.line_num} with {len(row)}."
+            )
+        yield lines.line_num, row[text], row[label]
+
+
+def _json_rows(path, file):
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number} is no JSON: {error}.") from None
+        if not isinstance(row, dict):
+            raise ValueError(f"{path}, line {number} must be a JSON object. Received: {row!r}.")
+        yield number, row.get("text"), row.get("label")

@@ -1,0 +1,89 @@
+"""What every task needs: a score with its interval, an optimizer by name, steps for minutes."""
+
+import itertools
+import math
+import time
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from albert_keras.optimizers import Lamb, WarmupLinearDecay
+
+OPTIMIZERS = ("lamb", "adamw")
+_WARM_STEPS, _TIMED_STEPS = 5, 20
+
+
+def wilson_interval(correct: float, total: float) -> tuple[float, float]:
+    """95 % interval of a share, by Wilson's score; (0, 1) of nothing.
+
+    Args:
+        correct: how many of the examples are right.
+        total: how many examples there are.
+
+    Example:
+
+    >>> [round(bound, 3) for bound in wilson_interval(8, 10)]
+    [0.49, 0.943]
+
+    Reference:
+        Wilson 1927, https://doi.org/10.1080/01621459.1927.10502953
+    """
+    if not total:
+        return 0.0, 1.0
+    z = 1.959964
+    share, z2 = correct / total, z * z / total
+    middle = share + z2 / 2
+    half = z * math.sqrt(share * (1 - share) / total + z2 / (4 * total))
+    return max(0.0, (middle - half) / (1 + z2)), min(1.0, (middle + half) / (1 + z2))
+
+
+def optimizer_named(
+    name: str, peak: float, warmup_steps: int, total_steps: int
+) -> tf.keras.optimizers.Optimizer:
+    """An optimizer with linear warm-up and decay, weight decay 0.01 and clipping at 1.0.
+
+    Args:
+        name: "lamb" or "adamw".
+        peak: float > 0, the highest learning rate.
+        warmup_steps, total_steps: see `WarmupLinearDecay`.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    schedule = WarmupLinearDecay(peak, warmup_steps, total_steps)
+    if name == "lamb":
+        return Lamb(schedule)
+    if name == "adamw":
+        adamw = tf.keras.optimizers.AdamW(
+            schedule, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0
+        )
+        # Keras 2 looks for these in a variable's whole name, Keras 3 in its last part.
+        adamw.exclude_from_weight_decay(var_names=["LayerNorm", "bias", "gamma", "beta"])
+        return adamw
+    raise ValueError(f"An optimizer is one of {', '.join(OPTIMIZERS)}. Received: {name!r}.")
+
+
+def steps_in(
+    minutes: float,
+    compiled_model: Callable[[], tf.keras.Model],
+    batches: tf.data.Dataset,
+) -> int:
+    """How many training steps this machine makes in so many minutes, by timing a few of them.
+
+    Args:
+        minutes: float > 0.
+        compiled_model: makes a model like the one to train; it is thrown away.
+        batches: endless, as `fit` takes them.
+    """
+    if not minutes > 0:
+        raise ValueError(f"`minutes` must be above 0. Received: {minutes}.")
+    model, batches = compiled_model(), iter(batches)
+
+    def seconds(steps):
+        start = time.monotonic()
+        for batch in itertools.islice(batches, steps):
+            model.train_on_batch(*(batch if isinstance(batch, tuple) else (batch,)))
+        return time.monotonic() - start
+
+    seconds(_WARM_STEPS)
+    return max(1, round(60 * minutes * _TIMED_STEPS / seconds(_TIMED_STEPS)))
