@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import signal
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
@@ -95,7 +96,7 @@ def packed_blocks(
         workers,
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_start_worker,
-        initargs=(tokenizer.model_bytes, tokenizer.lowercase, tokenizer.keep_accents),
+        initargs=(pickle.dumps(tokenizer),),
     )
     waiting: deque = deque()
     try:
@@ -136,12 +137,12 @@ def _blocks(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
         yield block
 
 
-def _start_worker(model_bytes, lowercase, keep_accents):
+def _start_worker(pickled_tokenizer):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     global _worker_tokenizer
-    _worker_tokenizer = Tokenizer(model_bytes, lowercase, keep_accents)
+    _worker_tokenizer = pickle.loads(pickled_tokenizer)  # only now: it starts TensorFlow
 
 
 def _pack_in_worker(block, layout, spools):

@@ -123,6 +123,8 @@ def write_records(
             "shards": entries,
         }
         (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    if progress and text_bytes is not None:
+        progress(text_bytes, text_bytes)  # line ends were not counted
     return manifest
 
 
