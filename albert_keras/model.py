@@ -1,5 +1,7 @@
 """The functional models: the encoder, the pretrainer and the classifier around it."""
 
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -18,6 +20,8 @@ from albert_keras.layers import (
     SharedTransformerStack,
     SOPHead,
 )
+
+ENCODER_INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 def build_albert(
@@ -57,7 +61,7 @@ def build_albert(
     Reference:
         https://arxiv.org/abs/1909.11942
     """
-    config = _config(preset_or_config, overrides)
+    config = config_from(preset_or_config, overrides)
 
     # Layers
     embeddings = FactorizedEmbedding(
@@ -89,8 +93,7 @@ def build_albert(
 
     # Wiring
     inputs = {
-        name: tf.keras.Input(shape=(None,), dtype="int32", name=name)
-        for name in ("token_ids", "segment_ids", "padding_mask")
+        name: tf.keras.Input(shape=(None,), dtype="int32", name=name) for name in ENCODER_INPUTS
     }
     hidden, _ = embeddings(inputs["token_ids"], inputs["segment_ids"])
     hidden = stack(hidden, inputs["padding_mask"])
@@ -257,7 +260,12 @@ def config_of(model: tf.keras.Model) -> AlbertConfig:
     )
 
 
-def _config(preset_or_config: str | AlbertConfig, overrides: dict[str, Any]) -> AlbertConfig:
+def config_from(preset_or_config: str | AlbertConfig, overrides: Mapping[str, Any]) -> AlbertConfig:
+    """A preset or config with some of its fields replaced.
+
+    Raises:
+        ValueError: an unknown preset or field, or values that make no model.
+    """
     if isinstance(preset_or_config, AlbertConfig):
         config = preset_or_config
     elif preset_or_config in PRESETS:
@@ -268,4 +276,30 @@ def _config(preset_or_config: str | AlbertConfig, overrides: dict[str, Any]) -> 
             "of them, or an AlbertConfig."
         )
     check_keys(overrides)
-    return AlbertConfig(**{**config.__dict__, **overrides})
+    return dataclasses.replace(config, **overrides)
+
+
+def encoder_of(model: tf.keras.Model) -> tf.keras.Model:
+    """The encoder inside a pretrainer or a task model, with the weights that it has there.
+
+    Args:
+        model: built around one of `build_albert`.
+
+    Raises:
+        ValueError: the model has no ALBERT encoder.
+
+    Example:
+
+    >>> encoder_of(build_pretrainer(build_albert("tiny"))).output["pooled_output"].shape
+    TensorShape([None, 24])
+    """
+    config_of(model)
+    hidden = model.get_layer("encoder").output
+    outputs = {
+        "sequence_output": hidden[-1] if isinstance(hidden, list) else hidden,
+        "pooled_output": model.get_layer("pooler").output,
+    }
+    if isinstance(hidden, list):
+        outputs["layer_outputs"] = hidden
+    inputs = {name: model.input[name] for name in ENCODER_INPUTS}
+    return tf.keras.Model(inputs, outputs, name="albert")

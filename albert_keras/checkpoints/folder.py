@@ -145,6 +145,21 @@ def load_albert(folder: str | Path) -> tuple[tf.keras.Model, Tokenizer | None]:
     return model, tokenizer
 
 
+def find_checkpoint(folder: str | Path) -> Path:
+    """`folder` itself if it is a checkpoint, else the `model` in it, as a run's folder has one.
+
+    Raises:
+        ValueError: neither is.
+    """
+    for path in (Path(folder), Path(folder) / "model"):
+        if (path / CONFIG).is_file():
+            return path
+    raise ValueError(
+        f"A checkpoint folder holds {CONFIG} and {WEIGHTS}. Received: {folder}, which has none, "
+        "nor a model/ that has."
+    )
+
+
 def load_labels(folder: str | Path) -> list[str] | None:
     """The label names of the classifier in a folder, in the order of its logits; None where the
     folder holds no classifier."""

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.model import config_of
-from albert_keras.tasks.common import optimizer_named, wilson_interval
+from albert_keras.tasks.common import optimizer_named, steps_in, wilson_interval
 from albert_keras.text.packing import pack
 from albert_keras.text.tokenizer import Tokenizer
 
@@ -175,6 +175,20 @@ def compile_classifier(model: tf.keras.Model, recipe: ClassificationRecipe) -> N
     )
 
 
+def steps_in_minutes(
+    minutes: float,
+    new_classifier: Callable[[], tf.keras.Model],
+    texts: Sequence[str],
+    labels: np.ndarray,
+    tokenizer: Tokenizer,
+    recipe: ClassificationRecipe,
+) -> int:
+    """How many steps of this recipe fit into so many minutes on this machine."""
+    model = new_classifier()
+    compile_classifier(model, recipe)
+    return steps_in(minutes, model, training_batches(texts, labels, tokenizer, recipe)(0))
+
+
 def predict(
     model: tf.keras.Model,
     texts: Sequence[str],
@@ -208,6 +222,17 @@ def score(probabilities: np.ndarray, labels: np.ndarray, names: Sequence[str]) -
         "labels": list(names),
         "confusion": confusion.tolist(),
     }
+
+
+def write_predictions(
+    path: Path, examples: Examples, probabilities: np.ndarray, names: Sequence[str]
+) -> None:
+    """Writes text, label, predicted label and its probability, tab-separated under a header."""
+    lines = ["text\tlabel\tpredicted\tscore\n"]
+    for text, label, row in zip(*examples, probabilities, strict=True):
+        text = " ".join(text.split())
+        lines.append(f"{text}\t{label}\t{names[row.argmax()]}\t{row.max():.4f}\n")
+    path.write_text("".join(lines), encoding="utf-8")
 
 
 def _tab_separated_rows(path, file):

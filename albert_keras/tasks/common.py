@@ -3,7 +3,6 @@
 import itertools
 import math
 import time
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -63,21 +62,17 @@ def optimizer_named(
     raise ValueError(f"An optimizer is one of {', '.join(OPTIMIZERS)}. Received: {name!r}.")
 
 
-def steps_in(
-    minutes: float,
-    compiled_model: Callable[[], tf.keras.Model],
-    batches: tf.data.Dataset,
-) -> int:
+def steps_in(minutes: float, model: tf.keras.Model, batches: tf.data.Dataset) -> int:
     """How many training steps this machine makes in so many minutes, by timing a few of them.
 
     Args:
         minutes: float > 0.
-        compiled_model: makes a model like the one to train; it is thrown away.
+        model: compiled; the timing trains it, so throw it away.
         batches: endless, as `fit` takes them.
     """
     if not minutes > 0:
         raise ValueError(f"`minutes` must be above 0. Received: {minutes}.")
-    model, batches = compiled_model(), iter(batches)
+    batches = iter(batches)
 
     def seconds(steps):
         start = time.monotonic()

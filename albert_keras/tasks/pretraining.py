@@ -111,7 +111,7 @@ def steps_in_minutes(
     """How many steps of this recipe fit into so many minutes on this machine."""
     pretrainer = new_pretrainer(config, recipe)
     batches = training_batches(pretrainer, records, tokenizer, recipe)(0)
-    return steps_in(minutes, lambda: compiled(pretrainer, recipe), batches)
+    return steps_in(minutes, compiled(pretrainer, recipe), batches)
 
 
 def evaluate(
