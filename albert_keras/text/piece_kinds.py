@@ -6,8 +6,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from albert_keras.text import model_proto
+from albert_keras.text.digit_comma import is_digit_comma
 
-# Never masked, and never drawn as a random replacement.
+# Not in any text: never masked, and never drawn as a random replacement.
 PIECE_SPECIAL = 0
 PIECE_INSIDE = 1
 PIECE_START = 2
@@ -58,7 +59,8 @@ def piece_kinds(pieces: Iterable) -> np.ndarray:
 
 
 def _kind(piece: str, piece_type: int) -> int:
-    if piece_type in (model_proto.CONTROL, model_proto.UNKNOWN, model_proto.UNUSED):
+    never_text = (model_proto.CONTROL, model_proto.UNKNOWN, model_proto.UNUSED)
+    if piece_type in never_text or is_digit_comma(piece):
         return PIECE_SPECIAL
     if piece_type == model_proto.BYTE:  # written "<0x41>"
         return PIECE_INSIDE

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_keras.text import model_proto
+from albert_keras.text.digit_comma import DigitComma, is_digit_comma
 from albert_keras.text.normalization import BAKED_NAMES, normalizer_name
 from albert_keras.text.piece_kinds import PIECE_INSIDE, PIECE_SPECIAL, PIECE_START, piece_kinds
 from albert_keras.text.vocabulary import CLS, MASK, PAD, SEP, UNK, bake, parse_vocabulary
@@ -79,6 +80,11 @@ class Tokenizer(tf.Module):
         # Arrays, because tf.Module wraps lists and dicts for tracking, piece by piece.
         self._pieces = np.array([piece.piece for piece in model.pieces], object)
         self.piece_kinds = piece_kinds(model.pieces)
+        concerned = [
+            index
+            for index, piece in enumerate(model.pieces)
+            if is_digit_comma(piece.piece) and piece.type == model_proto.NORMAL
+        ]
         self.vocab_size = len(self._pieces)
         ids = {piece: index for index, piece in enumerate(self._pieces)}
         self.pad_id = ids[PAD]
@@ -87,6 +93,10 @@ class Tokenizer(tf.Module):
         self.sep_id = ids[SEP]
         self.mask_id = ids[MASK]
         self._lone_marker_id = ids.get(model_proto.MARKER, -1)
+        self._digit_comma = None
+        if concerned:
+            encode = lambda texts: self._op.tokenize(texts).to_list()  # noqa: E731
+            self._digit_comma = DigitComma(self._pieces, concerned, encode, self.unk_id)
 
     @classmethod
     def load(
@@ -191,7 +201,11 @@ class Tokenizer(tf.Module):
         Returns:
             int32 ragged `(B, None)`, without special pieces.
         """
-        return self._op.tokenize(_repair(texts))
+        return self._tokenize(_repair(texts))
+
+    def _tokenize(self, valid_texts: tf.Tensor) -> tf.RaggedTensor:
+        ids = self._op.tokenize(valid_texts)
+        return self._digit_comma.cut(ids) if self._digit_comma else ids
 
     def tokenize_with_offsets(
         self, texts: tf.Tensor
@@ -218,8 +232,11 @@ class Tokenizer(tf.Module):
         surface = tf.strings.substr(own_text, first, last - first)
         visible = tf.strings.regex_replace(surface, _LEADING_SPACE, "")
         first += tf.cast(tf.strings.length(surface) - tf.strings.length(visible), tf.int64)
+        if self._digit_comma:
+            ids, first, last = self._digit_comma.cut_spans(ids, visible, first)
         # SentencePiece gives a character that becomes several pieces to the last of them and
         # leaves the others empty.
+        own_text = tf.gather(texts, ids.value_rowids())
         four_bytes = tf.strings.substr(own_text, first, tf.zeros_like(first) + 4)
         character = tf.strings.substr(four_bytes, 0, 1, unit="UTF8_CHAR")
         shared = (first == last) & (ids.values != self._lone_marker_id)
@@ -228,7 +245,7 @@ class Tokenizer(tf.Module):
 
     def encode(self, text: str) -> list[int]:
         """Piece ids of one text, without special pieces."""
-        return self._op.tokenize([_to_bytes(text)]).values.numpy().tolist()
+        return self._tokenize([_to_bytes(text)]).values.numpy().tolist()
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Piece ids and, for each, the characters `text[start:end]` that it came from.
@@ -266,7 +283,7 @@ class Tokenizer(tf.Module):
         lines = list(lines)
         if not lines:
             return np.zeros(0, np.int32), np.zeros(1, np.int64)
-        ragged = self._op.tokenize(_valid(lines))
+        ragged = self._tokenize(_valid(lines))
         return ragged.values.numpy(), ragged.row_splits.numpy()
 
     def decode(self, ids: Sequence[int]) -> str:

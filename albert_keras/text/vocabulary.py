@@ -14,6 +14,7 @@ from pathlib import Path
 import sentencepiece
 
 from albert_keras.text import model_proto
+from albert_keras.text.digit_comma import is_digit_comma
 from albert_keras.text.normalization import (
     BAKED_NAMES,
     albert_rules,
@@ -125,6 +126,10 @@ def train_vocabulary(
         except RuntimeError as error:
             raise _training_error(error, vocab_size) from error
     model = model_proto.ModelProto.FromString(buffer.getvalue())
+    # ALBERT's rule that a comma after a digit is a piece of its own.
+    for piece in model.pieces:
+        if is_digit_comma(piece.piece):
+            piece.type = model_proto.UNUSED
     return _finish(model, lowercase, keep_accents)
 
 
@@ -187,12 +192,7 @@ def bake(
 ) -> bytes:
     """An ALBERT vocabulary with the preprocessing made part of it.
 
-    The ids of the pieces stay. The pieces that end in a digit and a comma (141 of Google's 30,000)
-    become unused, which gives ALBERT's rule that a comma after a digit is a piece of its own.
-
-    Where the original would cut such a piece inside a word into smaller ones and put the marker
-    of a word's start before them, because it compares a str with bytes, this never does: the ids
-    are those of XLNet's code and of Hugging Face's. Google's vocabularies have no such piece.
+    Pieces, ids and scores stay, so the ids of a text are those of the original preprocessing.
 
     Args:
         model_bytes: a SentencePiece model file, not yet baked.
@@ -226,7 +226,7 @@ def bake(
 
 
 def _finish(model, lowercase: bool, keep_accents: bool) -> bytes:
-    """Names the normaliser that is in the model, applies the digit-comma rule, serialises."""
+    """Names the normaliser that is in the model and serialises."""
     normalizer = model.normalizer_spec
     normalizer.name = normalizer_name(lowercase, keep_accents)
     normalizer.ClearField("normalization_rule_tsv")  # a temporary path
@@ -234,10 +234,6 @@ def _finish(model, lowercase: bool, keep_accents: bool) -> bytes:
     normalizer.remove_extra_whitespaces = True
     # Expected pieces of some texts, which the loader compares: they hold no longer.
     model.ClearField("self_test_data")
-    for piece in model.pieces:
-        digit_comma = piece.piece[-1:] == "," and piece.piece[-2:-1].isdigit()
-        if digit_comma and piece.type == model_proto.NORMAL:
-            piece.type = model_proto.UNUSED
     return model.SerializeToString(deterministic=True)
 
 
