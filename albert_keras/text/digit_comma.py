@@ -31,19 +31,19 @@ class DigitComma:
     Args:
         pieces: all pieces, in the order of their ids.
         concerned: ids of the pieces to replace.
-        encode: gives the ids of each of several texts.
+        op: tensorflow-text's tokenizer with this vocabulary.
         unk_id: stands for a digit that is no piece without the marker.
 
     Reference: google-research/albert, `tokenization.py`, `encode_pieces`.
     """
 
-    def __init__(self, pieces: Sequence[str], concerned: Sequence[int], encode, unk_id: int):
+    def __init__(self, pieces: Sequence[str], concerned: Sequence[int], op, unk_id: int):
         ids = {piece: index for index, piece in enumerate(pieces)}
         table = [[index] for index in range(len(pieces))]
         # Number of characters of the replaced piece behind the start of each of its parts.
         self._from_end = [[0] for _ in pieces]
         digits = [pieces[index][:-1].replace(MARKER, "") for index in concerned]
-        for index, encoded in zip(concerned, encode(digits), strict=True):
+        for index, encoded in zip(concerned, op.tokenize(digits).to_list(), strict=True):
             parts = [pieces[part] for part in encoded] + [","]
             if not pieces[index].startswith(MARKER) and parts[0].startswith(MARKER):
                 parts[0] = parts[0].removeprefix(MARKER)

@@ -95,8 +95,14 @@ class Tokenizer(tf.Module):
         self._lone_marker_id = ids.get(model_proto.MARKER, -1)
         self._digit_comma = None
         if concerned:
-            encode = lambda texts: self._op.tokenize(texts).to_list()  # noqa: E731
-            self._digit_comma = DigitComma(self._pieces, concerned, encode, self.unk_id)
+            self._digit_comma = DigitComma(self._pieces, concerned, self._op, self.unk_id)
+        # Python calls run as graphs too. Lambdas, because tf.saved_model.save would trace and save
+        # a tf.function that it finds on a tf.Module.
+        signature = [tf.TensorSpec([None], tf.string)]
+        tokenize = tf.function(self._tokenize, input_signature=signature)
+        with_offsets = tf.function(self.tokenize_with_offsets, input_signature=signature)
+        self._run = lambda valid_texts: tokenize(valid_texts)
+        self._run_with_offsets = lambda texts: with_offsets(texts)
 
     @classmethod
     def load(
@@ -215,9 +221,10 @@ class Tokenizer(tf.Module):
         Offsets count bytes of the text itself, before normalisation; of the repaired text where it
         was not valid UTF-8. The white space that a piece's marker stands for is not counted in,
         so a lone marker has an empty span. What normalisation drops belongs to the piece before
-        it. A character that becomes several pieces, such as a ligature, belongs to each of them.
+        it. A character whose letters end up in several pieces belongs to the last of them, and to
+        each that would have nothing else.
 
-            "the ﬁrst"   ->   ▁the 0-3   ▁first 4-10
+            "The ﬁrst 1,000"   ->   ▁the 0-3   ▁first 4-10   ▁1 11-12   , 12-13   000 13-16
 
         Args:
             texts: string `(B,)`.
@@ -245,7 +252,7 @@ class Tokenizer(tf.Module):
 
     def encode(self, text: str) -> list[int]:
         """Piece ids of one text, without special pieces."""
-        return self._tokenize([_to_bytes(text)]).values.numpy().tolist()
+        return self._run([_to_bytes(text)]).values.numpy().tolist()
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """Piece ids and, for each, the characters `text[start:end]` that it came from.
@@ -257,7 +264,7 @@ class Tokenizer(tf.Module):
             [(0, 4), (4, 5), (6, 7), (7, 8), (8, 9)]
         """
         data = _to_bytes(text)
-        ids, starts, ends = self.tokenize_with_offsets([data])
+        ids, starts, ends = self._run_with_offsets([data])
         # A byte that does not continue a character begins one.
         begins = (np.frombuffer(data, np.uint8) & 0xC0) != 0x80
         characters = np.concatenate([[0], np.cumsum(begins)])
@@ -283,7 +290,7 @@ class Tokenizer(tf.Module):
         lines = list(lines)
         if not lines:
             return np.zeros(0, np.int32), np.zeros(1, np.int64)
-        ragged = self._tokenize(_valid(lines))
+        ragged = self._run(_valid(lines))
         return ragged.values.numpy(), ragged.row_splits.numpy()
 
     def decode(self, ids: Sequence[int]) -> str:
