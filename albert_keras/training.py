@@ -247,9 +247,15 @@ class _IntervalLog(tf.keras.callbacks.Callback):
         self._since, self._steps = now, 0
         with self._path.open("a") as file:
             file.write(json.dumps({"step": step, **metrics}) + "\n")
+        # Not tf.summary.scalar: that needs the tensorboard package to be installed.
+        values = [
+            tf.compat.v1.Summary.Value(tag=name, simple_value=value)
+            for name, value in metrics.items()
+        ]
         with self._writer.as_default(step):
-            for name, value in metrics.items():
-                tf.summary.scalar(name, value)
+            tf.summary.experimental.write_raw_pb(
+                tf.compat.v1.Summary(value=values).SerializeToString()
+            )
         self._writer.flush()
         self._progress.advance(step, metrics)
         self.model.reset_metrics()

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from albert_keras.cli import data, serving, training
+from albert_keras.cli.startup import with_tensorflow
 
 app = typer.Typer(
     name="albert-keras",
@@ -31,7 +32,7 @@ for command in (
     serving.predict,
     serving.inspect,
 ):
-    app.command()(command)
+    app.command()(with_tensorflow(command))
 
 
 def main() -> None:
