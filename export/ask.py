@@ -1,10 +1,11 @@
-"""ask: raw strings to an exported classifier, with nothing of this library's own."""
+"""ask: raw strings to an exported classifier, without Keras and without the model's code."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  registers the op that the graph tokenises with
+
+from albert_keras.text.sentencepiece import sentencepiece_ops
 
 from .self_check import SIGNATURE
 
@@ -33,6 +34,7 @@ def ask(folder: str | Path, texts: Sequence[str]) -> list[tuple[str, float, str]
             "An export is a folder with saved_model.pb, or with numbered versions of it. Received: "
             f"{folder}. Make one with `albert-keras export`."
         )
+    sentencepiece_ops()  # registers what the graph tokenises with
     loaded = tf.saved_model.load(str(folder))
     signature = loaded.signatures.get(SIGNATURE)
     if signature is None or not {"label", "score"} <= set(signature.structured_outputs):

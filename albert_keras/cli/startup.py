@@ -22,7 +22,6 @@ def with_tensorflow(command: Callable) -> Callable:
             os.dup2(notices.fileno(), 2)
             try:
                 import tensorflow as tf
-                import tensorflow_text  # noqa: F401
 
                 tf.config.list_logical_devices()
             except BaseException:

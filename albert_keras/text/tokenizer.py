@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from albert_keras.text import model_proto
 from albert_keras.text.digit_comma import DigitComma, is_digit_comma
 from albert_keras.text.normalization import BAKED_NAMES, normalizer_name
 from albert_keras.text.piece_kinds import PIECE_INSIDE, PIECE_SPECIAL, PIECE_START, piece_kinds
+from albert_keras.text.sentencepiece import SentencepieceModel
 from albert_keras.text.vocabulary import CLS, MASK, PAD, SEP, UNK, bake, parse_vocabulary
 
 __all__ = ["PIECE_INSIDE", "PIECE_SPECIAL", "PIECE_START", "Tokenizer"]
@@ -72,7 +72,7 @@ class Tokenizer(tf.Module):
         self.keep_accents = bool(keep_accents)
         self.sha256 = hashlib.sha256(self.model_bytes).hexdigest()
         try:
-            self._op = tf_text.SentencepieceTokenizer(model=self.model_bytes, out_type=tf.int32)
+            self._op = SentencepieceModel(self.model_bytes)
         except tf.errors.OpError as error:
             raise ValueError(
                 f"SentencePiece must be able to load the model. Received: {error.message}"
@@ -296,7 +296,7 @@ class Tokenizer(tf.Module):
     def decode(self, ids: Sequence[int]) -> str:
         """The normalised text of some ids; special pieces are left out, `<unk>` is " ⁇ "."""
         ids = self._check_ids(ids)
-        return self._op.detokenize(ids[np.newaxis]).numpy()[0].decode()
+        return self._op.detokenize(tf.RaggedTensor.from_tensor(ids[np.newaxis])).numpy()[0].decode()
 
     def piece(self, piece_id: int) -> str:
         """The piece with this id, its word-start marker "▁" included."""
