@@ -66,7 +66,7 @@ def is_keras_3() -> bool:
 
 def path_of(variable: tf.Variable) -> str:
     """The variable's full path, such as "encoder/ffn_0/LayerNorm/gamma", on either Keras."""
-    return variable.path if is_keras_3() else variable.name.removesuffix(":0")
+    return getattr(variable, "path", variable.name).removesuffix(":0")
 
 
 class _OptimizerOfEitherKeras(tf.keras.optimizers.Optimizer):
@@ -101,7 +101,12 @@ class _OptimizerOfEitherKeras(tf.keras.optimizers.Optimizer):
     def get_config(self):
         config = super().get_config()
         if not is_keras_3():
-            config["learning_rate"] = self._serialize_hyperparameter(self._learning_rate)
+            rate = self._learning_rate
+            schedules = tf.keras.optimizers.schedules
+            if isinstance(rate, schedules.LearningRateSchedule):
+                config["learning_rate"] = schedules.serialize(rate)
+            else:
+                config["learning_rate"] = float(rate.numpy())
         return config
 
 

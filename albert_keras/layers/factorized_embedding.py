@@ -7,6 +7,15 @@ from albert_keras.layers.linear import Linear
 from albert_keras.layers.sublayers import build_sublayer, full_precision_weight
 
 
+def rows(table: tf.Variable) -> tf.Tensor:
+    """The table as a tensor to gather from, such that its gradient is dense.
+
+    A gather's gradient is sparse, with one entry for every use of a row, and clipping to a global
+    norm would then take the norm of the entries, not of their sum. A reshape's gradient is dense.
+    """
+    return tf.reshape(tf.convert_to_tensor(table), table.shape)
+
+
 @tf.keras.utils.register_keras_serializable(package="albert_keras")
 class FactorizedEmbedding(tf.keras.layers.Layer):
     """W LayerNorm(word[token] + position + type[segment]) + b, from tables of width E to width H.
@@ -110,9 +119,8 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
         self._check_length(token_ids.shape[1])
         length = tf.shape(token_ids)[1]
         # The sum stays in float32: a table read in 16 bits would also gather its gradient in 16.
-        words = tf.convert_to_tensor(self.word_embeddings)
+        words, types = rows(self.word_embeddings), rows(self.token_type_embeddings)
         positions = tf.convert_to_tensor(self.position_embeddings)[:length]
-        types = tf.convert_to_tensor(self.token_type_embeddings)
         hidden = tf.gather(words, token_ids) + tf.gather(types, segment_ids) + positions  # B, S, E
         hidden = self.layer_norm(hidden)
         if self.dropout_layer is not None:
