@@ -12,6 +12,7 @@ from albert_keras.checkpoints.huggingface_config import LayerGroups, groups_for
 from albert_keras.config import SharingPattern
 from albert_keras.layers import SOP_IN_ORDER, SOP_SWAPPED
 from albert_keras.model import build_albert, build_classifier, build_pretrainer, config_of
+from tests.small_tokenizer import small_tokenizer
 
 pytestmark = pytest.mark.both_kerases
 
@@ -369,3 +370,40 @@ def test_weights_without_a_name_are_not_dropped_quietly(tmp_path):
     extra = tf.keras.layers.Dense(2, name="mine")(encoder.output["pooled_output"])
     with pytest.raises(ValueError, match="further weights, .*kernel"):
         save_albert(tf.keras.Model(encoder.input, {"mine": extra}), tmp_path / "x")
+
+
+# ---- the tokenizer in the folder ----
+
+
+@pytest.fixture
+def with_tokenizer(tmp_path):
+    save_albert(tiny(vocab_size=300), tmp_path / "saved", tokenizer=small_tokenizer())
+    return tmp_path / "saved"
+
+
+def test_the_tokenizer_comes_back_with_the_model(with_tokenizer):
+    _, tokenizer = load_albert(with_tokenizer)
+    assert tokenizer.model_bytes == small_tokenizer().model_bytes
+    assert tokenizer.lowercase and not tokenizer.keep_accents
+    config = json.loads((with_tokenizer / "config.json").read_text())
+    assert [config[f"{name}_token_id"] for name in ("pad", "bos", "eos")] == [0, 2, 3]
+
+
+def test_another_vocabulary_than_the_model_was_saved_with_is_refused(with_tokenizer):
+    (with_tokenizer / "spiece.model").write_bytes(small_tokenizer(lowercase=False).model_bytes)
+    with pytest.raises(ValueError, match="must be the vocabulary that the model was saved with"):
+        load_albert(with_tokenizer)
+    (with_tokenizer / "spiece.model").unlink()
+    with pytest.raises(ValueError, match="must be the vocabulary.*sha256 None"):
+        load_albert(with_tokenizer)
+
+
+def test_a_changed_tokenizer_config_is_refused(with_tokenizer):
+    edit_json(with_tokenizer / "tokenizer_config.json", do_lower_case=False)
+    with pytest.raises(ValueError, match="lowercase=False"):
+        load_albert(with_tokenizer)
+
+
+def test_a_tokenizer_with_more_pieces_than_the_model_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="300 pieces, vocab_size 100"):
+        save_albert(tiny(), tmp_path / "x", tokenizer=small_tokenizer())

@@ -1,0 +1,316 @@
+"""An export answers raw strings as the Keras model does, in loaders that know no Keras."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.export import export_classifier, saved_model, self_check
+from albert_keras.model import build_albert, build_classifier
+from tests.small_tokenizer import small_tokenizer
+
+pytestmark = pytest.mark.both_kerases
+
+LABELS = ["harbour", "Küche", "dog"]
+SENTENCES = [
+    "The quick brown fox jumps over the lazy dog.",
+    "A letter that nobody had posted lay on the table all week.",
+    "They measured the bridge twice, wrote down 1,204 metres and went home.",
+]
+TEXTS = [*SENTENCES, "", "  ", "[SEP] [MASK]", "Ça va? \u00e9\u0301", "a" * 300]
+# Float32 sums in another order; measured 1e-7.
+TOLERANCE = 1e-5
+
+
+def classifier():
+    """A small classifier whose logits differ from text to text."""
+    model = build_classifier(build_albert("tiny", vocab_size=300), len(LABELS))
+    rng = np.random.default_rng(0)
+    for weight in model.weights:
+        if "LayerNorm" not in getattr(weight, "path", weight.name):
+            weight.assign(rng.normal(0, 0.4, tuple(weight.shape)).astype("float32"))
+    return model
+
+
+def keras_logits(model, text, max_length=64):
+    """The Keras model on one text, through the Python view of the tokenizer, without padding."""
+    ids = [2, *small_tokenizer().encode(text)[: max_length - 2], 3]
+    rows = {"token_ids": np.array([ids], "int32")}
+    rows |= {"segment_ids": 0 * rows["token_ids"], "padding_mask": 0 * rows["token_ids"] + 1}
+    return model(rows, training=False)["logits"].numpy()[0]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return classifier()
+
+
+@pytest.fixture(scope="module")
+def exported(model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served") / "mail"
+    return export_classifier(model, small_tokenizer(), LABELS, folder)
+
+
+@pytest.fixture(scope="module")
+def answer(exported):
+    signature = tf.saved_model.load(str(exported)).signatures["serving_default"]
+
+    def ask(texts):
+        outputs = signature(text=tf.constant(texts, tf.string, shape=[len(texts)]))
+        return {name: value.numpy() for name, value in outputs.items()}
+
+    return ask
+
+
+@pytest.fixture
+def checked_without_a_process(monkeypatch):
+    """For tests of what comes before and after the self-check, which takes seconds."""
+    monkeypatch.setattr(saved_model, "check_export", lambda *arguments: {})
+
+
+def test_the_export_gives_the_keras_models_answers_on_raw_strings(model, answer):
+    expected = np.stack([keras_logits(model, text) for text in TEXTS])
+    assert np.ptp(expected, axis=0).min() > 0.1, "the texts must not all give the same logits"
+    outputs = answer(TEXTS)
+    np.testing.assert_allclose(outputs["logits"], expected, atol=TOLERANCE)
+    exponents = np.exp(expected)
+    probabilities = exponents / exponents.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(outputs["probabilities"], probabilities, atol=TOLERANCE)
+    np.testing.assert_allclose(outputs["score"], probabilities.max(axis=1), atol=TOLERANCE)
+    names = [label.decode() for label in outputs["label"]]
+    assert names == [LABELS[index] for index in expected.argmax(axis=1)]
+    assert len(set(names)) > 1
+
+
+def test_the_session_loader_gives_the_same_answers(model, exported):
+    with tf.compat.v1.Session(graph=tf.Graph()) as session:
+        loaded = tf.compat.v1.saved_model.load(session, ["serve"], str(exported))
+        signature = loaded.signature_def["serving_default"]
+        assert set(signature.inputs) == {"text"}
+        assert set(signature.outputs) == {"label", "score", "probabilities", "logits"}
+        logits = session.run(
+            signature.outputs["logits"].name, {signature.inputs["text"].name: TEXTS}
+        )
+    expected = np.stack([keras_logits(model, text) for text in TEXTS])
+    np.testing.assert_allclose(logits, expected, atol=TOLERANCE)
+
+
+def test_an_answer_does_not_depend_on_the_texts_beside_it(answer):
+    together = answer(TEXTS)
+    for index, text in enumerate(TEXTS):
+        alone = answer([text])
+        np.testing.assert_allclose(alone["logits"][0], together["logits"][index], atol=TOLERANCE)
+        assert alone["label"][0] == together["label"][index]
+
+
+def test_a_batch_of_nothing_is_answered_with_nothing(answer):
+    shapes = {name: value.shape for name, value in answer([]).items()}
+    assert shapes == {"label": (0,), "score": (0,), "probabilities": (0, 3), "logits": (0, 3)}
+
+
+def test_broken_utf8_is_answered_as_its_repaired_text(answer):
+    broken, repaired = answer([b"the \xff\xfe fox", "the \ufffd\ufffd fox"])["logits"]
+    np.testing.assert_allclose(broken, repaired, atol=TOLERANCE)
+
+
+def test_a_text_far_beyond_the_limits_is_answered_by_its_beginning(model, answer):
+    text = " ".join(SENTENCES * 30_000)  # 5 MB
+    expected = keras_logits(model, text[:5_000])
+    np.testing.assert_allclose(answer([text])["logits"][0], expected, atol=TOLERANCE)
+
+
+def test_the_metadata_say_what_was_exported(exported):
+    metadata = json.loads((exported / "assets.extra" / "metadata.json").read_text())
+    assert metadata["labels"] == LABELS
+    assert metadata["max_length"] == 64 and metadata["byte_limit"] == 64 * 128
+    assert metadata["vocabulary_sha256"] == small_tokenizer().sha256
+    assert metadata["self_check"]["loaders"] == ["tf.saved_model.load", "TF1 session loader"]
+    assert metadata["self_check"]["largest_difference"] < TOLERANCE
+    assert exported.name == "1" and [path.name for path in exported.parent.iterdir()] == ["1"]
+
+
+@pytest.mark.usefixtures("checked_without_a_process")
+def test_a_shorter_length_cuts_texts_where_training_would(model, tmp_path):
+    path = export_classifier(model, small_tokenizer(), LABELS, tmp_path / "x", max_length=9)
+    answers = tf.saved_model.load(str(path)).signatures["serving_default"](tf.constant(TEXTS))
+    expected = np.stack([keras_logits(model, text, max_length=9) for text in TEXTS])
+    np.testing.assert_allclose(answers["logits"], expected, atol=TOLERANCE)
+
+
+@pytest.mark.usefixtures("checked_without_a_process")
+def test_a_model_in_bfloat16_is_exported_with_float32_answers(tmp_path):
+    tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")
+    try:
+        model = classifier()
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
+    path = export_classifier(model, small_tokenizer(), LABELS, tmp_path / "x")
+    answers = tf.saved_model.load(str(path)).signatures["serving_default"](tf.constant(TEXTS))
+    assert answers["logits"].dtype == tf.float32
+    expected = np.stack([keras_logits(model, text) for text in TEXTS])
+    np.testing.assert_allclose(answers["logits"], expected, atol=0.1)  # bfloat16 keeps 8 bits
+
+
+# ---- exports that are broken ----
+
+
+def save_then(change, monkeypatch):
+    """Lets `change(folder)` happen between writing and checking."""
+    save = tf.saved_model.save
+
+    def save_and_change(served, folder, **settings):
+        save(served, folder, **settings)
+        change(folder)
+
+    monkeypatch.setattr(tf.saved_model, "save", save_and_change)
+
+
+def test_an_export_with_another_weight_than_the_model_is_not_written(monkeypatch, tmp_path):
+    model = classifier()
+    bias = model.get_layer("encoder").ffn_blocks[0].intermediate.bias
+    right, save = bias.numpy(), tf.saved_model.save
+
+    def save_wrong(*arguments, **settings):
+        bias.assign(right + np.eye(len(right), dtype="float32")[0])  # one number of 10,000
+        save(*arguments, **settings)
+        bias.assign(right)
+
+    monkeypatch.setattr(tf.saved_model, "save", save_wrong)
+    with pytest.raises(RuntimeError, match="not written:\n.*logits differ from the Keras model's"):
+        export_classifier(model, small_tokenizer(), LABELS, tmp_path / "served")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_with_a_damaged_file_is_not_written(monkeypatch, tmp_path):
+    def damage(folder):
+        [path] = tf.io.gfile.glob(f"{folder}/variables/variables.data*")
+        with open(path, "r+b") as file:
+            file.seek(100)
+            file.write(b"\xff" * 8)
+
+    save_then(damage, monkeypatch)
+    with pytest.raises(RuntimeError, match="not written:\n.*saved_model.load: DataLossError"):
+        export_classifier(classifier(), small_tokenizer(), LABELS, tmp_path / "served")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(not hasattr(tf.keras, "ops"), reason="the variables of Keras 2 are raw ones")
+def test_an_export_that_holds_keras_variables_is_caught_by_the_session_loader(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setattr(saved_model, "raw_variables", lambda model: list(model.weights))
+    with pytest.raises(
+        RuntimeError, match="(?s)TF1 session loader: .*Could not find variable"
+    ) as error:
+        export_classifier(classifier(), small_tokenizer(), LABELS, tmp_path / "served")
+    assert "tf.saved_model.load" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ops_that_a_server_lacks_are_found_in_the_graph(tmp_path):
+    class Module(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+        def answer(self, text):
+            return {"length": tf.py_function(lambda x: tf.strings.length(x), [text], tf.int32)}
+
+    tf.saved_model.save(Module(), str(tmp_path / "python"))
+    assert self_check.graph_problems(tmp_path / "python") == [
+        "graph: TensorFlow Serving has no op EagerPyFunc"
+    ]
+
+
+def test_an_op_of_tensorflow_text_beyond_sentencepiece_is_found_in_the_graph(tmp_path):
+    import tensorflow_text as tf_text
+
+    class Module(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+        def answer(self, text):
+            return {"text": tf_text.normalize_utf8(text)}
+
+    tf.saved_model.save(Module(), str(tmp_path / "text"))
+    assert self_check.graph_problems(tmp_path / "text") == [
+        "graph: TensorFlow Serving has no op NormalizeUTF8"
+    ]
+
+
+def test_a_function_that_must_be_compiled_is_found_in_the_graph(tmp_path):
+    class Module(tf.Module):
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)], jit_compile=True)
+        def answer(self, x):
+            return {"y": x + 1}
+
+    tf.saved_model.save(Module(), str(tmp_path / "compiled"))
+    [problem] = self_check.graph_problems(tmp_path / "compiled")
+    assert "XLA" in problem
+
+
+def test_the_export_itself_uses_only_what_every_server_has(exported):
+    assert self_check.graph_problems(exported) == []
+
+
+@pytest.mark.parametrize(
+    "changed,message",
+    [
+        ({"logits": np.array([[1.0, 2.1]])}, "logits differ from the Keras model's by 0.1"),
+        ({"logits": np.array([[1.0, np.nan]])}, "logits differ"),
+        ({"score": np.array([0.5])}, "score is not the largest"),
+        ({"probabilities": np.array([[0.5, 0.5]])}, "not the softmax"),
+        ({"label": np.array(["no"])}, "labels are"),
+        ({"label": np.array([], str)}, r"label has shape \(0,\), expected \(1,\)"),
+    ],
+)
+def test_each_output_is_compared(changed, message):
+    probabilities = np.exp([[1.0, 2.0]]) / np.exp([1.0, 2.0]).sum()
+    right = {"logits": np.array([[1.0, 2.0]]), "probabilities": probabilities}
+    right |= {"score": probabilities.max(axis=1), "label": np.array(["yes"])}
+    expected = np.array([[1.0, 2.0]])
+    compare = self_check.compare_answers
+    assert compare(right, expected, ["no", "yes"], 1e-5) == ([], 0.0)
+    with pytest.raises(AssertionError, match=message):
+        problems, _ = compare({**right, **changed}, expected, ["no", "yes"], 1e-5)
+        raise AssertionError("; ".join(problems))
+
+
+# ---- what cannot be exported ----
+
+
+@pytest.mark.usefixtures("checked_without_a_process")
+def test_a_version_that_exists_is_refused_and_another_goes_beside_it(model, tmp_path):
+    export_classifier(model, small_tokenizer(), LABELS, tmp_path / "x")
+    with pytest.raises(ValueError, match="must not exist yet. Received: .*x/1"):
+        export_classifier(model, small_tokenizer(), LABELS, tmp_path / "x")
+    export_classifier(model, small_tokenizer(), LABELS, tmp_path / "x", version=2)
+    assert sorted(path.name for path in (tmp_path / "x").iterdir()) == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    "changes,message",
+    [
+        ({"labels": LABELS[:2]}, "`labels` must be 3 different names"),
+        ({"labels": ["a", "a", "b"]}, "`labels` must be 3 different names"),
+        ({"labels": ["a", "", "b"]}, "`labels` must be 3 different names"),
+        ({"version": 0}, "`version` must be a whole number from 1 on"),
+        ({"version": "1"}, "`version` must be a whole number from 1 on"),
+        ({"max_length": 65}, "between 3 and the model's 64 positions"),
+        ({"max_length": 2}, "between 3 and the model's 64 positions"),
+    ],
+)
+def test_what_does_not_fit_the_model_is_refused(model, tmp_path, changes, message):
+    arguments = {"labels": LABELS, "folder": tmp_path / "x", **changes}
+    with pytest.raises(ValueError, match=message):
+        export_classifier(model, small_tokenizer(), **arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_without_logits_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="needs an output `logits`"):
+        export_classifier(
+            build_albert("tiny", vocab_size=300), small_tokenizer(), LABELS, tmp_path / "x"
+        )
+
+
+def test_a_tokenizer_with_more_pieces_than_the_model_is_refused(tmp_path):
+    model = build_classifier(build_albert("tiny"), len(LABELS))
+    with pytest.raises(ValueError, match="300 pieces, vocab_size 100"):
+        export_classifier(model, small_tokenizer(), LABELS, tmp_path / "x")
