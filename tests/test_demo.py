@@ -10,15 +10,13 @@ from examples.demo.baselines import (
     library_predictions,
     order_answers,
     order_features,
-    paired_difference,
-    read_rows,
-    wilson_interval,
 )
 from examples.demo.corpus import build_corpus, is_held_out, split_documents
 from examples.demo.docstrings import Document, Source, read_source, sources_below
-from examples.demo.library_task import make_examples, names_pattern, without_names
+from examples.demo.library_task import make_examples, names_pattern, read_rows, without_names
 from examples.demo.plots import confusion
 from examples.demo.prose import paragraphs
+from examples.demo.report import paired_difference
 
 
 def source(name, library="shop"):
@@ -58,6 +56,7 @@ def named(held_out, library="shop"):
         ("- The first of the things.\n- The second of\n  the things.",
          ["The first of the things.", "The second of the things."]),
         ("x = y + z * 2 - 3 / 4", []),
+        ("A NUL \0 is no part of it.\n\nNor is the half of a pair, \ud800, of it.", []),
         ("| a | table |\n|---|-------|\n| of | some cells |", []),
     ],
 )  # fmt: skip
@@ -177,12 +176,6 @@ def test_the_same_sources_give_the_same_corpus_whatever_the_processes(tmp_path):
     assert json.loads((tmp_path / "one" / "summary.json").read_text())["source_files"] == 60
     assert summary["train"]["paragraphs"] + summary["heldout"]["paragraphs"] == 60
     assert read_rows(tmp_path / "one" / "train.tsv") == []  # no library has enough of them
-
-
-def test_wilson_interval_is_the_textbook_one():
-    # Newcombe 1998, table I: 81 of 263.
-    assert wilson_interval(81, 263) == pytest.approx([0.2553, 0.3662], abs=5e-5)
-    assert wilson_interval(0, 10)[0] == pytest.approx(0, abs=1e-12)
 
 
 def test_paired_difference_knows_only_the_examples_that_differ():

@@ -13,41 +13,19 @@ writes to the folder
 import argparse
 import collections
 import json
-import math
 from pathlib import Path
 
 import numpy as np
 
+from albert_keras import Tokenizer
+from albert_keras.data.pretraining import pretraining_batches
+from albert_keras.data.records import RecordSet
+from albert_keras.tasks.common import wilson_interval
+from albert_keras.tasks.pretraining import EVALUATION_SEED
+from examples.demo.library_task import read_rows
+
 # Of the order baseline: pieces pairs are hashed to this many columns.
 HASHED_PAIRS = 1 << 18
-
-
-def wilson_interval(correct, total, z=1.96):
-    """The 95 % interval of a share (Wilson 1927): it holds near 0 and 1 and for small samples.
-
-    >>> [round(end, 4) for end in wilson_interval(9, 10)]
-    [0.5958, 0.9821]
-    """
-    if total == 0:
-        return [0.0, 1.0]
-    share, z2 = correct / total, z * z / total
-    middle = (share + z2 / 2) / (1 + z2)
-    half = z / (1 + z2) * math.sqrt(share * (1 - share) / total + z2 / (4 * total))
-    return [middle - half, middle + half]
-
-
-def paired_difference(first, second, z=1.96):
-    """By how much the share of correct answers of `first` exceeds `second`'s, on the same examples.
-
-    Args:
-      first, second: sequences of booleans, one an example, in the same order.
-
-    Returns:
-      (difference, half the width of its 95 % interval): the examples on which both are right or
-      both are wrong do not widen it.
-    """
-    gaps = np.asarray(first, float) - np.asarray(second, float)
-    return float(gaps.mean()), float(z * gaps.std() / math.sqrt(len(gaps)))
 
 
 def score(correct, labels):
@@ -55,16 +33,10 @@ def score(correct, labels):
     correct = [bool(answer) for answer in correct]
     return {
         "accuracy": sum(correct) / len(correct),
-        "interval": wilson_interval(sum(correct), len(correct)),
+        "accuracy_interval": wilson_interval(sum(correct), len(correct)),
         "examples": len(correct),
         "majority": max(collections.Counter(labels).values()) / len(labels),
     }
-
-
-def read_rows(file):
-    """The rows of a tab-separated file with a header, as dicts."""
-    header, *rows = (line.split("\t") for line in Path(file).read_text("utf-8").splitlines())
-    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def library_predictions(train_texts, train_labels, texts):
@@ -133,28 +105,27 @@ def order_answers(train, test, vocab_size):
     return (predicted == np.asarray(test[2])).tolist()
 
 
-def read_pairs(records, batch_size, length, special_ids, *, seed, count=None):
+def read_pairs(records, tokenizer, length, count=None):
     """Segment pairs as the model gets them, except that nothing is masked: the baseline sees more.
 
     Args:
       records: a `RecordSet`.
-      batch_size, length, seed: as in the run to compare with; they decide the pairs.
-      special_ids: (id of `[CLS]`, id of `[SEP]`).
-      count: number of pairs to read, None for one pass over all records in their order.
+      tokenizer: its `Tokenizer`.
+      length: S, of the model.
+      count: how many random pairs to read; None for those of `tasks.pretraining.evaluate`, which
+        takes the records in their order, in batches of 64, and draws from a seed of its own.
 
     Returns:
       (token_ids [N, S], segment_ids [N, S], labels [N]), without chunks of a single sentence.
     """
-    from albert_keras.data.pretraining import pretraining_batches
-
     batches = pretraining_batches(
         records,
-        batch_size=batch_size,
+        batch_size=64,
         sequence_length=length,
         mask=lambda token_ids, seed: {},
-        cls_id=special_ids[0],
-        sep_id=special_ids[1],
-        seed=seed,
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
+        seed=EVALUATION_SEED if count is None else 0,
         repeat=count is not None,
     )
     parts, found = [], 0
@@ -178,7 +149,6 @@ def main(argv=None):
     parser.add_argument("--vocabulary", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder for the results")
     parser.add_argument("--length", type=int, default=64, help="of the model's sequences")
-    parser.add_argument("--batch", type=int, default=32, help="the model's")
     parser.add_argument("--pairs", type=int, default=100_000, help="pairs to learn the order from")
     arguments = parser.parse_args(argv)
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -194,20 +164,13 @@ def main(argv=None):
     (arguments.out / "library.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
     print(f"Library, bag of words: {library['accuracy']:.3f} of {library['examples']:,} paragraphs")
 
-    from albert_keras import Tokenizer
-    from albert_keras.data.records import RecordSet
-
     tokenizer = Tokenizer.load(arguments.vocabulary)
     train, test = (
-        read_pairs(
-            RecordSet.load(arguments.records / side, tokenizer),
-            arguments.batch,
-            arguments.length,
-            (tokenizer.cls_id, tokenizer.sep_id),
-            seed=0,
-            count=count,
+        read_pairs(RecordSet.load(arguments.records / side, tokenizer), tokenizer, length, count)
+        for side, length, count in (
+            ("train", arguments.length, arguments.pairs),
+            ("heldout", arguments.length, None),
         )
-        for side, count in (("train", arguments.pairs), ("heldout", None))
     )
     order = score(order_answers(train, test, tokenizer.vocab_size), test[2].tolist())
     write_json(order | {"train_pairs": len(train[2])}, arguments.out / "order.json")

@@ -24,7 +24,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from examples.demo.docstrings import installed_sources, read_source
-from examples.demo.library_task import make_examples
+from examples.demo.library_task import make_examples, write_examples
 
 HELD_OUT = 0.1  # of the source files
 
@@ -99,12 +99,6 @@ def write_texts(documents, folder):
         by_library[document.source.library].append("\n".join(document.paragraphs) + "\n\n")
     for library, texts in by_library.items():
         (folder / f"{library}.txt").write_text("".join(texts), encoding="utf-8")
-
-
-def write_examples(examples, file):
-    """Writes (text, label) rows below a header; neither holds a tab or a line break."""
-    rows = [("text", "label"), *examples]
-    file.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def build_corpus(sources, folder, processes=None):

@@ -16,7 +16,7 @@ SKIPPED_FOLDERS = set(
     "test tests testing _api _vendor _vendored externals array_api_compat array_api_extra "
     "__pycache__ site-packages dist-packages".split()
 )
-SKIPPED_PATHS = ("tensorflow/python/keras/", "albert_keras/")
+SKIPPED_PATHS = ("tensorflow/python/keras/", "albert_keras/", "__editable__")
 SKIPPED_FILES = re.compile(r"test_.*|.*_test\.py|conftest\.py")
 # The two Kerases are one library: tf_keras is the older of them.
 SAME_LIBRARY = {"tf_keras": "keras"}

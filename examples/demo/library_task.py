@@ -8,6 +8,7 @@ The libraries' names and import aliases are cut out of the text, or the task wou
 import collections
 import hashlib
 import re
+from pathlib import Path
 
 MIN_EXAMPLES = 500  # training paragraphs that a library needs to be a class
 TRAIN_EXAMPLES = 1500  # a class at most, so that the largest library is not half of the data
@@ -69,6 +70,18 @@ def without_names(text, names):
     """A text without what `names` finds, and without the gaps that this leaves."""
     text = re.sub(r"\s+", " ", names.sub("", text))
     return re.sub(r" ([,.;:!?)])(?= |$)", r"\1", text).lstrip(" .,;:-").rstrip(" -")
+
+
+def write_examples(examples, file):
+    """Writes (text, label) rows below a header; neither holds a tab or a line break."""
+    rows = [("text", "label"), *examples]
+    file.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def read_rows(file):
+    """The rows of a tab-separated file with a header, as dicts."""
+    header, *rows = (line.split("\t") for line in Path(file).read_text("utf-8").splitlines())
+    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def _paragraphs(documents):

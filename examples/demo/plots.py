@@ -41,7 +41,9 @@ def plot_pretraining(metrics, evaluation, order_baseline, file):
     )
     left.set(title="Masked language model", xlabel="step", ylabel="loss, nats a masked token")
     right.plot(steps, [row["sop_accuracy"] for row in metrics], color=BLUE, label="training")
-    _with_interval(right, steps[-1], evaluation["sop_accuracy"], evaluation["sop_interval"])
+    _with_interval(
+        right, steps[-1], evaluation["sop_accuracy"], evaluation["sop_accuracy_interval"]
+    )
     right.axhline(order_baseline, color=GREY, linestyle="--", label="bag of words (held-out)")
     right.axhline(0.5, color=GREY, linestyle=":", label="chance")
     right.set(title="Sentence order", xlabel="step", ylabel="accuracy")
@@ -66,7 +68,7 @@ def plot_finetuning(runs, bag_of_words, file):
             color=color,
             label=name,
         )
-        low, high = evaluation["interval"]
+        low, high = evaluation["accuracy_interval"]
         accuracy = evaluation["accuracy"]
         right.bar(
             name, accuracy, yerr=[[accuracy - low], [high - accuracy]], capsize=6, color=color

@@ -156,7 +156,8 @@ def _plain(text):
 
 def _is_prose(text):
     words = text.split()
-    if len(words) < 4 or not text[0].isalpha():
+    # Escapes in a docstring can put a NUL or half of a surrogate pair into it.
+    if len(words) < 4 or not text[0].isalpha() or not text.isprintable():
         return False
     plain = sum(WORD.fullmatch(word) is not None for word in words)
     return plain >= 0.75 * len(words) and "\\" not in text and "{" not in text

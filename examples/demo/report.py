@@ -11,11 +11,26 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from examples.demo.baselines import paired_difference, read_rows
+from examples.demo.library_task import read_rows
 from examples.demo.plots import plot_confusion, plot_finetuning, plot_pretraining
+
+
+def paired_difference(first, second, z=1.96):
+    """By how much the share of correct answers of `first` exceeds `second`'s, on the same examples.
+
+    Args:
+      first, second: sequences of booleans, one an example, in the same order.
+
+    Returns:
+      (difference, half the width of its 95 % interval): the examples on which both are right or
+      both are wrong do not widen it.
+    """
+    gaps = np.asarray(first, float) - np.asarray(second, float)
+    return float(gaps.mean()), float(z * gaps.std() / np.sqrt(len(gaps)))
 
 
 def read_metrics(folder):
@@ -122,7 +137,7 @@ def results_table(results):
 
 
 def _accuracy(name, result, examples, prefix=""):
-    interval = _range([100 * end for end in result[prefix + "interval"]], "{:.1f}")
+    interval = _range([100 * end for end in result[prefix + "accuracy_interval"]], "{:.1f}")
     return name, f"{100 * result[prefix + 'accuracy']:.1f} %", interval, examples
 
 

@@ -1,0 +1,116 @@
+"""From the text on this machine to a served answer: `make demo`, or
+
+    python -m examples.demo --out demo --minutes 7
+
+Reads the documentation installed with Python, trains a vocabulary, pretrains a small ALBERT on it,
+fine-tunes it to say which library a paragraph documents, exports it, and asks the export about five
+strings. Each step is a command, printed before it runs: type the same for files of your own.
+
+--minutes is the time of the three trainings together; the other steps add about four.
+"""
+
+import argparse
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+CONSOLE = Console()
+PARTS = "corpus vocabulary records pretrained finetuned from_scratch baselines serve report".split()
+# Shares of the time for training: the model is fine-tuned twice, with and without pretraining.
+PRETRAINING, FINETUNING = 0.7, 0.15
+
+# Nobody's documentation: written for this demo, so that no part of them was trained on.
+QUESTIONS = [
+    "Solves a sparse linear system with conjugate gradients, until the residual is small enough.",
+    "How thick the line is and which colour its markers have; the legend shows both.",
+    "Fits many decision trees on random samples of the rows and averages what they predict.",
+    "The number of units, and the regularizer for the weights of this recurrent layer.",
+    "Waits for a connection on the socket and starts a thread that answers each request.",
+]
+
+
+def commands(out, minutes):
+    """The steps of the demo in order, each a list of words as one would type them."""
+    corpus, vocabulary, records = out / "corpus", out / "vocabulary", out / "records"
+    pretrained, finetuned, scratch = out / "pretrained", out / "finetuned", out / "from_scratch"
+    served = out / "serve" / "classifier"
+    cli = "albert-keras"
+    demo = ["python", "-m"]
+
+    yield [*demo, "examples.demo.corpus", "--out", corpus]
+    yield [
+        cli, "vocab", corpus / "train", "--out", vocabulary,
+        "--size", 4000, "--sentences", "split",
+    ]  # fmt: skip
+    for side in ("train", "heldout"):
+        yield [
+            cli, "records", corpus / side, "--vocab", vocabulary, "--out", records / side,
+            "--length", 64, "--sentences", "split",
+        ]  # fmt: skip
+    yield [
+        cli, "pretrain", "--records", records / "train", "--vocab", vocabulary,
+        "--dev", records / "heldout", "--out", pretrained, "--preset", "small",
+        "--length", 64, "--batch", 32, "--minutes", f"{minutes * PRETRAINING:.2f}",
+        "--optimizer", "adamw", "--learning-rate", 1e-3, "--warmup", 0.06,
+    ]  # fmt: skip
+    for start in ([], ["--from-scratch"]):
+        yield [
+            cli, "finetune", "--model", pretrained, *start, "--train", corpus / "train.tsv",
+            "--dev", corpus / "dev.tsv", "--out", scratch if start else finetuned,
+            "--length", 64, "--batch", 32, "--minutes", f"{minutes * FINETUNING:.2f}",
+            "--learning-rate", 5e-4,
+        ]  # fmt: skip
+    yield [
+        *demo, "examples.demo.baselines", "--corpus", corpus, "--records", records,
+        "--vocabulary", vocabulary, "--out", out / "baselines",
+    ]  # fmt: skip
+    yield [cli, "export", "--model", finetuned, "--out", served, "--length", 64]
+    yield [*demo, "examples.demo.report", out]
+    yield ["python", "examples/demo/ask.py", served, *QUESTIONS]
+
+
+def run(command):
+    """Prints a command, runs it with the programs beside this interpreter, and times it.
+
+    Returns:
+      (command as printed, seconds).
+    """
+    words = [str(word) for word in command]
+    shown = shlex.join(words)
+    CONSOLE.print(f"\n$ {shown}", style="bold cyan", soft_wrap=True, highlight=False)
+    programs = Path(sys.executable).parent
+    ours = words[0] == "python"
+    words[0] = sys.executable if ours else str(programs / words[0])
+    started = time.monotonic()
+    # What TensorFlow says about itself while it starts is of use only after a failure. The command
+    # line hides it on its own, and needs its standard error for progress bars.
+    result = subprocess.run(words, stderr=subprocess.PIPE if ours else None, text=True)
+    if result.returncode:
+        sys.stderr.write(result.stderr or "")
+        raise SystemExit(result.returncode)
+    return shown, time.monotonic() - started
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="default: demo")
+    parser.add_argument("--minutes", type=float, default=7, help="of training; default 7")
+    arguments = parser.parse_args(argv)
+    started = time.monotonic()
+
+    for folder in PARTS:  # of an earlier run; nothing else that may stand there is touched
+        shutil.rmtree(arguments.out / folder, ignore_errors=True)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for command in commands(arguments.out, arguments.minutes):
+        run(command)
+    minutes = (time.monotonic() - started) / 60
+    CONSOLE.print(f"\n{minutes:.1f} minutes in all.")
+
+
+if __name__ == "__main__":
+    main()
