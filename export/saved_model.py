@@ -72,7 +72,8 @@ def export_classifier(
         The version's folder.
 
     Raises:
-        ValueError: the folder exists, or labels, tokenizer or `max_length` do not fit the model.
+        ValueError: the folder exists; labels, tokenizer or `max_length` do not fit the model; or
+            the model does not compute in float32.
         RuntimeError: the self-check failed; the message says how, and nothing is written.
 
     Example:
@@ -204,6 +205,13 @@ def _check(model, tokenizer, labels: list[str], max_length: int | None) -> int:
         raise ValueError(
             "A tokenizer must not have more pieces than the model. Received: "
             f"{tokenizer.vocab_size} pieces, vocab_size {config.vocab_size}."
+        )
+    computes_in = model.get_layer("encoder").compute_dtype
+    if computes_in != "float32":
+        raise ValueError(
+            "An export computes in float32, so that it can be compared with the model; TensorFlow "
+            f"Serving can lower that by itself. Received: a model that computes in {computes_in}. "
+            "Save it with save_albert and load it under the float32 policy."
         )
     positions = config.max_position_embeddings
     if max_length is None:
