@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.layers import SelfAttention
-from albert_keras.layers.attention import attention_scores
+from albert_keras.layers.attention import additive_mask, masked_softmax
 from tests import numpy_albert
 from tests.layer_contract import fill_weights
 
@@ -50,12 +50,31 @@ def test_a_row_of_padding_alone_gives_numbers():
     np.testing.assert_allclose(value, expected, atol=5e-3)
 
 
-def test_scores_are_float32_even_from_bfloat16():
-    query = tf.cast(tf.ones([1, 1, 2, 4]), tf.bfloat16)
-    scores = attention_scores(query, query, tf.constant([[1, 0]]))
-    assert scores.dtype == tf.float32
-    # bfloat16 has no number between -9984 and -10048.
-    np.testing.assert_array_equal(scores[0, 0, 0], [2, -9998])
+@pytest.mark.parametrize("training", [False, True])
+def test_mask_and_softmax_are_float32_even_for_bfloat16(training):
+    # Scores near 10000 lie 64 apart in bfloat16. In float32 the mask's -10000 leaves these two
+    # equal; rounded to bfloat16 it would be -9984, and the second all of it.
+    products = tf.cast([[[[0.0, 9984.0]]]], tf.bfloat16)
+    additive = additive_mask(tf.constant([[1, 0]]))
+    probabilities = masked_softmax(1.0, training)(products, additive)
+    assert probabilities.dtype == tf.bfloat16
+    expected = np.exp([0.0, -16.0]) / np.exp([0.0, -16.0]).sum()
+    np.testing.assert_allclose(tf.cast(probabilities, tf.float32)[0, 0, 0], expected, rtol=1e-2)
+
+
+def test_the_fused_layer_gives_the_values_and_gradients_of_the_plain_one():
+    layer, _ = built()
+    x, mask = tf.constant(example(), tf.float32), tf.constant(MASK)
+    results = []
+    for training in (False, True):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = layer(x, mask, training=training)
+            loss = tf.reduce_sum(value * tf.sin(tf.range(tf.size(value), dtype=tf.float32))[0])
+            loss += tf.reduce_sum(tf.square(value) * x)
+        results.append([value, *tape.gradient(loss, [x, *layer.trainable_weights])])
+    for plain, fused in zip(*results, strict=True):
+        np.testing.assert_allclose(fused, plain, rtol=1e-4, atol=1e-4)
 
 
 def test_each_dropout_exists_only_above_zero_and_acts_only_in_training():

@@ -1,33 +1,56 @@
 """SelfAttention: the attention half of a transformer layer, with its residual and LayerNorm."""
 
+import functools
+from collections.abc import Callable
+
 import tensorflow as tf
 
-from albert_keras.layers.layer_norm import LayerNorm
-from albert_keras.layers.linear import Linear
+from albert_keras.layers.fused import fused
+from albert_keras.layers.layer_norm import LayerNorm, add_and_norm
+from albert_keras.layers.linear import Linear, linear
 from albert_keras.layers.sublayers import build_sublayer
 
 
-def attention_scores(query: tf.Tensor, key: tf.Tensor, padding_mask: tf.Tensor) -> tf.Tensor:
-    """q k^T / sqrt(D), plus -10000 where the key is padding; float32 `(B, N, S, S)`.
+def additive_mask(padding_mask: tf.Tensor) -> tf.Tensor:
+    """`(B, S)`, 1 for a token, to float32 `(B, 1, 1, S)`: 0 for a token, -10000 for padding.
 
-    The original adds -10000 rather than a huge number: a row without any real token then attends
-    as if there were no mask, instead of giving NaN.
+    As the original, which adds -10000 rather than a huge number: a row without any real token then
+    attends as if there were no mask, instead of giving NaN.
     """
-    scale = tf.cast(query.shape[-1], tf.float32) ** -0.5
-    scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32) * scale
-    additive = (tf.cast(padding_mask, tf.float32) - 1.0) * 10000.0  # B, S
-    return scores + additive[:, tf.newaxis, tf.newaxis, :]
+    additive = (tf.cast(padding_mask, tf.float32) - 1.0) * 10000.0
+    return additive[:, tf.newaxis, tf.newaxis, :]
 
 
-def split_heads(x: tf.Tensor, num_heads: int) -> tf.Tensor:
-    """`(B, S, H)` -> `(B, N, S, H/N)`."""
-    batch, length, hidden = tf.shape(x)[0], tf.shape(x)[1], x.shape[-1]
-    x = tf.reshape(x, [batch, length, num_heads, hidden // num_heads])
-    return tf.transpose(x, [0, 2, 1, 3])
+@functools.cache
+def masked_softmax(scale: float, training: bool) -> Callable[..., tf.Tensor]:
+    """A function of (products, additive): softmax(scale products + additive) over the last axis.
+
+    In float32, whatever the type of the products, which is the result's. It is one kernel for
+    training, see `fused`; the mask has no gradient.
+    """
+
+    def function(products, additive):
+        scores = tf.cast(products, tf.float32) * scale + additive
+        return tf.cast(tf.nn.softmax(scores), products.dtype)
+
+    def gradient(probabilities, upstream):
+        p, upstream = tf.cast(probabilities, tf.float32), tf.cast(upstream, tf.float32)
+        centred = upstream - tf.reduce_sum(p * upstream, axis=-1, keepdims=True)
+        return tf.cast(p * centred * scale, probabilities.dtype)
+
+    return fused(function, gradient) if training else function
+
+
+def split_heads(x: tf.Tensor, parts: int, num_heads: int) -> list[tf.Tensor]:
+    """`(B, S, parts H)` to as many `(B, N, S, H/N)`."""
+    shape = tf.shape(x)
+    size = x.shape[-1] // (parts * num_heads)
+    x = tf.reshape(x, [shape[0], shape[1], parts, num_heads, size])
+    return tf.unstack(tf.transpose(x, [2, 0, 3, 1, 4]))
 
 
 def merge_heads(x: tf.Tensor) -> tf.Tensor:
-    """`(B, N, S, D)` -> `(B, S, N D)`."""
+    """`(B, N, S, D)` to `(B, S, N D)`."""
     batch, length = tf.shape(x)[0], tf.shape(x)[2]
     return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [batch, length, x.shape[1] * x.shape[3]])
 
@@ -117,18 +140,33 @@ class SelfAttention(tf.keras.layers.Layer):
         super().build(hidden_shape)
 
     def call(self, hidden, padding_mask, training=None):
-        query, key, value = (
-            split_heads(projection(hidden), self.num_heads)
-            for projection in (self.query, self.key, self.value)
+        return self.apply(hidden, additive_mask(padding_mask), self.read_weights(), training)
+
+    def read_weights(self):
+        """The weights in the compute type, to be read once for all layers that share them; those
+        of query, key and value side by side, for one matrix product."""
+        projections = (self.query, self.key, self.value)
+        kernels, biases = zip(*(layer.read_weights() for layer in projections), strict=True)
+        return (
+            tf.concat(kernels, axis=1),
+            tf.concat(biases, axis=0),
+            *self.dense.read_weights(),
+            *self.layer_norm.read_weights(),
         )
-        scores = attention_scores(query, key, padding_mask)
-        probabilities = tf.cast(tf.nn.softmax(scores), self.compute_dtype)
+
+    def apply(self, hidden, additive, weights, training):
+        """What `call` does, with the mask of `additive_mask` and weights that have been read."""
+        kernels, biases, kernel, bias, gamma, beta = weights
+        fuse = training is True
+        query, key, value = split_heads(linear(hidden, kernels, biases), 3, self.num_heads)
+        products = tf.matmul(query, key, transpose_b=True)  # B, N, S, S
+        probabilities = masked_softmax(query.shape[-1] ** -0.5, fuse)(products, additive)
         if self.attention_dropout_layer is not None:
             probabilities = self.attention_dropout_layer(probabilities, training=training)
-        output = self.dense(merge_heads(tf.matmul(probabilities, value)))
+        output = linear(merge_heads(tf.matmul(probabilities, value)), kernel, bias)
         if self.dropout_layer is not None:
             output = self.dropout_layer(output, training=training)
-        return self.layer_norm(hidden + output)
+        return add_and_norm(self.layer_norm_epsilon, fuse)(output, hidden, gamma, beta)
 
     def get_config(self):
         return {

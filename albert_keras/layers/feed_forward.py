@@ -2,8 +2,9 @@
 
 import tensorflow as tf
 
-from albert_keras.layers.layer_norm import LayerNorm
-from albert_keras.layers.linear import Linear
+from albert_keras.layers.activations import activation_named, fused_activation_named
+from albert_keras.layers.layer_norm import LayerNorm, add_and_norm
+from albert_keras.layers.linear import Linear, linear
 from albert_keras.layers.sublayers import build_sublayer
 
 
@@ -82,10 +83,26 @@ class FeedForward(tf.keras.layers.Layer):
         super().build(hidden_shape)
 
     def call(self, hidden, training=None):
-        output = self.output_dense(self.intermediate(hidden))
+        return self.apply(hidden, self.read_weights(), training)
+
+    def read_weights(self):
+        """The weights in the compute type, to be read once for all layers that share them."""
+        return (
+            *self.intermediate.read_weights(),
+            *self.output_dense.read_weights(),
+            *self.layer_norm.read_weights(),
+        )
+
+    def apply(self, hidden, weights, training):
+        """What `call` does, with weights that have been read."""
+        kernel, bias, output_kernel, output_bias, gamma, beta = weights
+        fuse = training is True
+        named = fused_activation_named if fuse else activation_named
+        inner = named(self.activation)(linear(hidden, kernel, bias))  # B, S, I
+        output = linear(inner, output_kernel, output_bias)
         if self.dropout_layer is not None:
             output = self.dropout_layer(output, training=training)
-        return self.layer_norm(hidden + output)
+        return add_and_norm(self.layer_norm_epsilon, fuse)(output, hidden, gamma, beta)
 
     def get_config(self):
         return {

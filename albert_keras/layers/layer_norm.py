@@ -1,7 +1,11 @@
 """LayerNorm: layer normalisation in float32 under every precision policy."""
 
+import functools
+from collections.abc import Callable
+
 import tensorflow as tf
 
+from albert_keras.layers.fused import fused
 from albert_keras.layers.sublayers import full_precision_weight
 
 
@@ -12,6 +16,20 @@ def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) 
     centred = x - mean
     variance = tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True)
     return centred * tf.math.rsqrt(variance + epsilon) * gamma + beta
+
+
+@functools.cache
+def add_and_norm(epsilon: float, training: bool) -> Callable[..., tf.Tensor]:
+    """A function of (x, residual, gamma, beta): layer_norm(x + residual), in x's type.
+
+    It is one kernel for training, see `fused`.
+    """
+
+    def function(x, residual, gamma, beta):
+        total = tf.cast(x, tf.float32) + tf.cast(residual, tf.float32)
+        return tf.cast(layer_norm(total, gamma, beta, epsilon), x.dtype)
+
+    return fused(function) if training else function
 
 
 @tf.keras.utils.register_keras_serializable(package="albert_keras")
@@ -55,8 +73,12 @@ class LayerNorm(tf.keras.layers.Layer):
         self.beta = full_precision_weight(self, "beta", (size,), "zeros")
         super().build(inputs_shape)
 
+    def read_weights(self):
+        """gamma and beta, float32."""
+        return tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+
     def call(self, inputs):
-        gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+        gamma, beta = self.read_weights()
         return tf.cast(layer_norm(inputs, gamma, beta, self.epsilon), self.compute_dtype)
 
     def get_config(self):

@@ -63,8 +63,11 @@ class Linear(tf.keras.layers.Layer):
         super().build(inputs_shape)
 
     def call(self, inputs):
-        kernel, bias = tf.convert_to_tensor(self.kernel), tf.convert_to_tensor(self.bias)
-        return self._function(linear(inputs, kernel, bias))
+        return self._function(linear(inputs, *self.read_weights()))
+
+    def read_weights(self):
+        """kernel and bias in the compute type."""
+        return tf.convert_to_tensor(self.kernel), tf.convert_to_tensor(self.bias)
 
     def get_config(self):
         return {

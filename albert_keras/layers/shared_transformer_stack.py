@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_keras.layers.attention import SelfAttention
+from albert_keras.layers.attention import SelfAttention, additive_mask
 from albert_keras.layers.feed_forward import FeedForward
 from albert_keras.layers.sublayers import build_sublayer
 
@@ -115,10 +115,16 @@ class SharedTransformerStack(tf.keras.layers.Layer):
         super().build(hidden_shape)
 
     def call(self, hidden, padding_mask, training=None):
+        # Read, cast and joined once, however many layers share them.
+        attention_weights = [block.read_weights() for block in self.attention_blocks]
+        ffn_weights = [block.read_weights() for block in self.ffn_blocks]
+        additive = additive_mask(padding_mask)
         outputs = [hidden]
-        for attention, ffn in zip(self.attention_pattern, self.ffn_pattern, strict=True):
-            hidden = self.attention_blocks[attention](hidden, padding_mask, training=training)
-            hidden = self.ffn_blocks[ffn](hidden, training=training)
+        for a, f in zip(self.attention_pattern, self.ffn_pattern, strict=True):
+            hidden = self.attention_blocks[a].apply(
+                hidden, additive, attention_weights[a], training
+            )
+            hidden = self.ffn_blocks[f].apply(hidden, ffn_weights[f], training)
             outputs.append(hidden)
         return outputs if self.output_all_layers else hidden
 
