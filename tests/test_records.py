@@ -65,7 +65,7 @@ def documents_in(record_set):
             first = int(chunks.first_token[row])
             ids = chunks.units[row, first : first + int(chunks.num_tokens[row])].numpy().tolist()
             document = documents.setdefault(record[:8], [])
-            assert int.from_bytes(record[8:12], "little") == len(document)  # chunk numbers ascend
+            assert int.from_bytes(record[8:12], "big") == len(document)  # chunk numbers ascend
             document.append(ids)
     return [sum(chunks, []) for chunks in documents.values()]
 
@@ -130,7 +130,7 @@ def test_shards_hold_ranges_of_keys_so_more_shards_give_the_same_order(tmp_path)
         assert len(record_set.paths) == shards
         orders.append(list(tf.data.TFRecordDataset(record_set.paths).as_numpy_iterator()))
     assert all(order == orders[0] for order in orders)
-    keys = [int.from_bytes(record[:8], "little") for record in orders[0]]
+    keys = [int.from_bytes(record[:8], "big") for record in orders[0]]
     assert keys == sorted(keys)
 
 

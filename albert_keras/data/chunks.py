@@ -12,7 +12,10 @@ import tensorflow as tf
 SPECIAL_TOKENS = 3  # [CLS] A [SEP] B [SEP]: what a chunk leaves room for
 MIN_LENGTH, MAX_LENGTH = 8, 65_535
 
-_HEADER = struct.Struct("<QIII")  # document key, chunk number, sentences, tokens
+# Big-endian, so that records sort by document and chunk as the bytes that they are.
+_KEY_AND_NUMBER = struct.Struct(">QI")
+_SIZES = struct.Struct("<II")  # sentences, tokens
+_HEADER_BYTES = _KEY_AND_NUMBER.size + _SIZES.size
 _MASK64 = (1 << 64) - 1
 
 
@@ -34,7 +37,7 @@ class ChunkFormat(NamedTuple):
 
     @property
     def header_units(self) -> int:
-        return _HEADER.size // self.unit_bytes
+        return _HEADER_BYTES // self.unit_bytes
 
     @property
     def dtype(self) -> np.dtype:
@@ -114,8 +117,9 @@ def encode_chunks(
 ) -> list[bytes]:
     """The records of a document's chunks.
 
-    A record is little-endian: document key (8 bytes), chunk number, sentences and tokens (4 each),
-    then, in units of `unit_bytes`, the sentence starts and the token ids.
+    A record is the document key (8 bytes, big-endian), the chunk's number (4, big-endian), the
+    numbers of its sentences and tokens (4 each, little-endian), and then, little-endian in units of
+    `unit_bytes`, the sentence starts and the token ids.
 
     Args:
         ids: the token ids that the chunks point into, in units of `unit_bytes`.
@@ -126,33 +130,26 @@ def encode_chunks(
     size = layout.unit_bytes
     letter = "H" if size == 2 else "I"
     return [
-        _HEADER.pack(key, number, len(starts), end - start)
+        _KEY_AND_NUMBER.pack(key, number)
+        + _SIZES.pack(len(starts), end - start)
         + struct.pack(f"<{len(starts)}{letter}", *starts)
         + ids[start * size : end * size]
         for number, (start, end, starts) in enumerate(chunks)
     ]
 
 
-def split_records(data: bytes, unit_bytes: int) -> list[bytes]:
-    """Takes records that were written one after the other apart again."""
+def split_records(data: bytes, unit_bytes: int) -> list[tuple[bytes, int, int]]:
+    """(record, sentences, tokens) of records that were written one after the other.
+
+    Sorted, they are in the order of documents and chunks, whatever order they were made in.
+    """
     records, at = [], 0
     while at < len(data):
-        _, _, sentences, tokens = _HEADER.unpack_from(data, at)
-        end = at + _HEADER.size + (sentences + tokens) * unit_bytes
-        records.append(data[at:end])
+        sentences, tokens = _SIZES.unpack_from(data, at + _KEY_AND_NUMBER.size)
+        end = at + _HEADER_BYTES + (sentences + tokens) * unit_bytes
+        records.append((data[at:end], sentences, tokens))
         at = end
     return records
-
-
-def record_order(record: bytes) -> tuple[int, int, bytes]:
-    """Sort key of a record: by document, then by chunk, however the records were made."""
-    key, number, _, _ = _HEADER.unpack_from(record)
-    return key, number, record
-
-
-def record_sizes(record: bytes) -> tuple[int, int]:
-    """Sentences and tokens of a record."""
-    return _HEADER.unpack_from(record)[2:]
 
 
 class ChunkBatch(NamedTuple):

@@ -25,11 +25,15 @@ _BYTE_ORDER_MARKS = {
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 _FULL_WIDTH_MARKS = "。！？｡"
-_MARKS = ".!?…؟۔।॥።։។။" + _FULL_WIDTH_MARKS
-# It must begin with a plain set of characters: only then does `re` skip to the next mark quickly
-# (measured: 150 MB/s; 34 MB/s with an alternative per script).
-_SENTENCE_END = re.compile(rf"[{_MARKS}][{_MARKS}]*([\"'’”»)\]」』）》〉】]*)(\s*)")
-_OPENING = "「『（“‘《〈【"
+_MARKS = ".!?…؟۔।॥།։።។။" + _FULL_WIDTH_MARKS
+_CAPITAL = "A-ZÀ-ÖØ-ÞΑ-ΩЀ-Я"
+_SMALL = "a-zß-öø-ÿά-ώа-џ"
+# It begins with a plain set of characters, because only then does `re` skip to the next mark
+# quickly: 7 ns a byte of English, 30 with an alternative for each script in front.
+_SENTENCE_END = re.compile(
+    rf"([{_MARKS}](?<!^[{_CAPITAL}]\.)(?<!\W[{_CAPITAL}]\.)[{_MARKS}]*+[\"'’”»)\]」』）》〉】]*+)"
+    rf"(?:\s+(?![{_SMALL}\s])|(?<=[{_FULL_WIDTH_MARKS}])\s*|(?<=[」』）”’》〉】])(?=[「『（“‘《〈【]))"
+)
 
 
 def read_documents(
@@ -97,12 +101,13 @@ def split_sentences(paragraph: str) -> list[str]:
     """Cuts a paragraph after . ! ? and their like in other scripts.
 
     An end mark (or several), with any closing quotes and brackets, ends a sentence when a space
-    follows and the next word does not begin in lower case. A full stop after a single capital is
-    an initial ("J. Smith") and ends none. The full-width 。！？ need no space; before a closing
-    quote they end a sentence only if a space or an opening quote comes next.
+    follows and the next word does not begin with a small letter. A full stop after a single
+    capital is an initial ("J. Smith") and ends none. The full-width 。！？ need no space; before a
+    closing quote they end a sentence only if a space or an opening quote comes next.
 
-    Limits: abbreviations are not known ("Dr. Smith" is cut), nor are sentences that begin in
-    lower case, nor Thai, Lao and other scripts that mark the end of a sentence by a space alone.
+    Limits: capital and small letters are those of Latin-1, Greek and Cyrillic; abbreviations are
+    not known ("Dr. Smith" is cut), nor are sentences that begin with a small letter, nor Thai and
+    other scripts that end a sentence with a space alone.
 
     Example:
         >>> split_sentences('He met J. Smith at 9.30. "Why?" he asked. Then he left.')
@@ -110,31 +115,9 @@ def split_sentences(paragraph: str) -> list[str]:
         >>> split_sentences("你好。你是谁？")
         ['你好。', '你是谁？']
     """
-    sentences, start = [], 0
-    for end in _SENTENCE_END.finditer(paragraph):
-        if _ends_a_sentence(paragraph, end):
-            sentences.append(paragraph[start : end.end()].rstrip())
-            start = end.end()
-    if start < len(paragraph):
-        sentences.append(paragraph[start:])
-    return sentences
-
-
-def _ends_a_sentence(text, end):
-    closing, space = end.groups()
-    after = text[end.end() : end.end() + 1]
-    if text[end.start(1) - 1] in _FULL_WIDTH_MARKS:
-        return not closing or bool(space) or after in _OPENING
-    if not space or after.islower():
-        return False
-    initial = end.start() - 1
-    is_initial = (
-        text[end.start()] == "."
-        and initial >= 0
-        and text[initial].isupper()
-        and (initial == 0 or not text[initial - 1].isalnum())
-    )
-    return not is_initial
+    parts = _SENTENCE_END.split(paragraph)  # text, end, text, end, ..., text
+    sentences = [text + end for text, end in zip(parts[::2], parts[1::2], strict=False)]
+    return [*sentences, parts[-1]] if parts[-1] else sentences
 
 
 def _documents(files, mode):

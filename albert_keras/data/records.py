@@ -12,14 +12,7 @@ from typing import Literal
 
 import tensorflow as tf
 
-from albert_keras.data.chunks import (
-    MAX_LENGTH,
-    MIN_LENGTH,
-    ChunkFormat,
-    record_order,
-    record_sizes,
-    split_records,
-)
+from albert_keras.data.chunks import MAX_LENGTH, MIN_LENGTH, ChunkFormat, split_records
 from albert_keras.data.corpus import read_documents, text_files, total_bytes
 from albert_keras.data.packer import default_workers, packed_blocks
 from albert_keras.new_folder import new_folder, refuse_existing
@@ -250,20 +243,17 @@ def _write_shards(spool_folder, spools, folder, shards, layout):
         parts = range(shard * spools // shards, (shard + 1) * spools // shards)
         files = [spool_folder / str(part) for part in parts]
         data = b"".join(file.read_bytes() for file in files if file.exists())
-        records = sorted(split_records(data, layout.unit_bytes), key=record_order)
+        records = sorted(split_records(data, layout.unit_bytes))
         path = folder / f"records-{shard:05d}-of-{shards:05d}.tfrecord"
-        tokens = 0
         with tf.io.TFRecordWriter(str(path)) as writer:
-            for record in records:
+            for record, _, _ in records:
                 writer.write(record)
-                record_sentences, record_tokens = record_sizes(record)
-                tokens += record_tokens
-                max_sentences = max(max_sentences, record_sentences)
+        max_sentences = max([max_sentences, *(sentences for _, sentences, _ in records)])
         entries.append(
             {
                 "name": path.name,
                 "records": len(records),
-                "tokens": tokens,
+                "tokens": sum(tokens for _, _, tokens in records),
                 "bytes": path.stat().st_size,
                 "sha256": _sha256(str(path)),
             }
