@@ -1,6 +1,7 @@
 """The contract that every public layer keeps, as one helper, and how tests fill weights."""
 
 import dataclasses
+import functools
 import inspect
 import json
 from collections.abc import Callable
@@ -94,6 +95,17 @@ def flat(outputs) -> list:
     return tf.nest.flatten(outputs)
 
 
+def operation_types(function, arguments) -> dict[str, set]:
+    """The number types that each kind of operation works in, in all functions called, too."""
+    graph = tf.function(function).get_concrete_function(*arguments).graph.as_graph_def()
+    nodes = [*graph.node, *(node for each in graph.library.function for node in each.node_def)]
+    types = {}
+    for node in nodes:
+        if node.attr["T"].type:
+            types.setdefault(node.op, set()).add(tf.as_dtype(node.attr["T"].type))
+    return types
+
+
 def check_config_survives_json(row: Row):
     layer = row.make()
     config = json.loads(json.dumps(layer.get_config()))
@@ -161,14 +173,15 @@ def check_bfloat16_keeps_normalisation_and_softmax_in_float32(row: Row):
     assert {weight.dtype for weight in layer.weights} <= {"float32", tf.float32}
     expected = tf.float32 if row.float32_outputs else tf.bfloat16
     assert {output.dtype for output in outputs} == {expected}
-    graph = tf.function(lambda *inputs: layer(*inputs)).get_concrete_function(*example).graph
-    operations = graph.get_operations()
-    for operation in operations:
-        if operation.type in ("Softmax", "Exp", "Rsqrt", "Sqrt", "Mean", "Sum"):
-            assert operation.get_attr("T") == tf.float32, operation.name
-    if not row.float32_outputs and any(o.type.endswith("MatMul") for o in operations):
-        matmuls = {o.get_attr("T") for o in operations if o.type == "MatMul"}
-        assert matmuls == {tf.bfloat16}
+    options = [{}]
+    if "training" in inspect.signature(layer.call).parameters:
+        options = [{"training": False}, {"training": True}]
+    for option in options:
+        types = operation_types(functools.partial(layer, **option), example)
+        for operation in ("Softmax", "Exp", "Rsqrt", "Sqrt", "Mean", "Sum"):
+            assert types.get(operation, set()) <= {tf.float32}, operation
+        if "MatMul" in types and not row.float32_outputs:
+            assert types["MatMul"] == {tf.bfloat16}
     # A second, full-precision layer with the same weights: bfloat16 keeps 8 bits.
     full = row.make()
     full(*example)

@@ -90,3 +90,8 @@ def test_each_dropout_exists_only_above_zero_and_acts_only_in_training():
 def test_heads_that_do_not_divide_the_hidden_size_are_refused():
     with pytest.raises(ValueError, match="Received: hidden size 10, num_heads 3"):
         SelfAttention(num_heads=3).build((None, None, 10))
+
+
+def test_a_rate_of_dropout_outside_its_range_is_refused():
+    with pytest.raises(ValueError, match="`attention_dropout` must be at least 0 and below 1"):
+        SelfAttention(num_heads=2, attention_dropout=1.0)

@@ -96,3 +96,8 @@ def test_a_sequence_longer_than_the_positions_is_refused_when_the_model_is_built
 def test_a_size_below_one_is_refused():
     with pytest.raises(ValueError, match="`embedding_size` must be at least 1. Received: -4"):
         FactorizedEmbedding(10, -4, 6)
+
+
+def test_a_rate_of_dropout_outside_its_range_is_refused():
+    with pytest.raises(ValueError, match="`dropout` must be at least 0 and below 1"):
+        FactorizedEmbedding(10, 4, 6, dropout=-0.1)

@@ -36,3 +36,8 @@ def test_wrong_arguments_are_refused():
         FeedForward(0)
     with pytest.raises(ValueError, match='or "gelu_erf"'):
         FeedForward(8, activation="gelu")
+
+
+def test_a_rate_of_dropout_outside_its_range_is_refused():
+    with pytest.raises(ValueError, match="`dropout` must be at least 0 and below 1"):
+        FeedForward(8, dropout=-0.1)

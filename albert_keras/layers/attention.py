@@ -8,7 +8,7 @@ import tensorflow as tf
 from albert_keras.layers.fused import fused
 from albert_keras.layers.layer_norm import LayerNorm, add_and_norm
 from albert_keras.layers.linear import Linear, linear
-from albert_keras.layers.sublayers import build_sublayer
+from albert_keras.layers.sublayers import build_sublayer, dropout_or_none
 
 
 def additive_mask(padding_mask: tf.Tensor) -> tf.Tensor:
@@ -69,9 +69,6 @@ class SelfAttention(tf.keras.layers.Layer):
         initializer_range: float, standard deviation of the truncated normal that fills the
             kernels. Default 0.02.
 
-    Dropout of Keras 3 draws the same mask on every replica of a tf.distribute strategy; Keras 2
-    draws a different one on each.
-
     Input shape:
         hidden `(B, S, H)`, float; padding_mask `(B, S)`, 1 for a token and 0 for padding.
 
@@ -79,7 +76,7 @@ class SelfAttention(tf.keras.layers.Layer):
         `(B, S, H)`.
 
     Raises:
-        ValueError: H is not a multiple of `num_heads`.
+        ValueError: H is not a multiple of `num_heads`, or a rate is outside [0, 1).
 
     Example:
 
@@ -107,6 +104,10 @@ class SelfAttention(tf.keras.layers.Layer):
         self.attention_dropout = attention_dropout
         self.layer_norm_epsilon = layer_norm_epsilon
         self.initializer_range = initializer_range
+        self.dropout_layer = dropout_or_none(self, dropout)
+        self.attention_dropout_layer = dropout_or_none(
+            self, attention_dropout, name="attention_dropout"
+        )
 
     def build(self, hidden_shape):
         size = hidden_shape[-1]
@@ -128,15 +129,6 @@ class SelfAttention(tf.keras.layers.Layer):
             self.layer_norm_epsilon, dtype=self.dtype_policy, name="LayerNorm"
         )
         build_sublayer(self.layer_norm, *hidden_shape)
-        self.dropout_layer = self.attention_dropout_layer = None
-        if self.dropout > 0:
-            self.dropout_layer = tf.keras.layers.Dropout(
-                self.dropout, dtype=self.dtype_policy, name="dropout"
-            )
-        if self.attention_dropout > 0:
-            self.attention_dropout_layer = tf.keras.layers.Dropout(
-                self.attention_dropout, dtype=self.dtype_policy, name="attention_dropout"
-            )
         super().build(hidden_shape)
 
     def call(self, hidden, padding_mask, training=None):

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from albert_keras.layers.layer_norm import LayerNorm
 from albert_keras.layers.linear import Linear
-from albert_keras.layers.sublayers import build_sublayer, full_precision_weight
+from albert_keras.layers.sublayers import build_sublayer, dropout_or_none, full_precision_weight
 
 
 def rows(table: tf.Variable) -> tf.Tensor:
@@ -33,7 +33,6 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
         max_positions: int > 0, P, the longest sequence. Default 512.
         num_segments: int > 0, how many segment ids there are. Default 2.
         dropout: float in [0, 1), rate after the LayerNorm, before the projection. Default 0.
-            Dropout of Keras 3 draws the same mask on every replica of a tf.distribute strategy.
         layer_norm_epsilon: float > 0. Default 1e-12.
         initializer_range: float, standard deviation of the truncated normal that fills tables and
             kernel. Default 0.02.
@@ -45,8 +44,8 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
         hidden `(B, S, H)` and the word table `(V, E)`.
 
     Raises:
-        ValueError: a size below 1, or S above `max_positions` where S is known when the graph is
-            made.
+        ValueError: a size below 1, a rate outside [0, 1), or S above `max_positions` where S is
+            known when the graph is made.
 
     Example:
 
@@ -87,6 +86,7 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
         self.dropout = dropout
         self.layer_norm_epsilon = layer_norm_epsilon
         self.initializer_range = initializer_range
+        self.dropout_layer = dropout_or_none(self, dropout)
 
     def build(self, token_ids_shape):
         def table(name, rows):
@@ -100,11 +100,7 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
             self.layer_norm_epsilon, dtype=self.dtype_policy, name="LayerNorm"
         )
         build_sublayer(self.layer_norm, *token_ids_shape, self.embedding_size)
-        self.dropout_layer = self.embedding_hidden_mapping_in = None
-        if self.dropout > 0:
-            self.dropout_layer = tf.keras.layers.Dropout(
-                self.dropout, dtype=self.dtype_policy, name="dropout"
-            )
+        self.embedding_hidden_mapping_in = None
         if self.embedding_size != self.hidden_size:
             self.embedding_hidden_mapping_in = Linear(
                 self.hidden_size,

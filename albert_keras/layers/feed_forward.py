@@ -5,7 +5,7 @@ import tensorflow as tf
 from albert_keras.layers.activations import activation_named, fused_activation_named
 from albert_keras.layers.layer_norm import LayerNorm, add_and_norm
 from albert_keras.layers.linear import Linear, linear
-from albert_keras.layers.sublayers import build_sublayer
+from albert_keras.layers.sublayers import build_sublayer, dropout_or_none
 
 
 @tf.keras.utils.register_keras_serializable(package="albert_keras")
@@ -15,8 +15,7 @@ class FeedForward(tf.keras.layers.Layer):
     Args:
         intermediate_size: int > 0, I, the width between the two projections.
         activation: str, a name of `layers.activations`. Default "gelu_tanh".
-        dropout: float in [0, 1), rate on the output before the residual. Default 0. Dropout of
-            Keras 3 draws the same mask on every replica of a tf.distribute strategy.
+        dropout: float in [0, 1), rate on the output before the residual. Default 0.
         layer_norm_epsilon: float > 0. Default 1e-12.
         initializer_range: float, standard deviation of the truncated normal that fills the
             kernels. Default 0.02.
@@ -28,7 +27,7 @@ class FeedForward(tf.keras.layers.Layer):
         `(B, S, H)`.
 
     Raises:
-        ValueError: an unknown activation, or `intermediate_size` below 1.
+        ValueError: an unknown activation, `intermediate_size` below 1, or a rate outside [0, 1).
 
     Example:
 
@@ -54,6 +53,7 @@ class FeedForward(tf.keras.layers.Layer):
         self.dropout = dropout
         self.layer_norm_epsilon = layer_norm_epsilon
         self.initializer_range = initializer_range
+        self.dropout_layer = dropout_or_none(self, dropout)
         self.intermediate = Linear(
             intermediate_size,
             activation=activation,
@@ -75,11 +75,6 @@ class FeedForward(tf.keras.layers.Layer):
             self.layer_norm_epsilon, dtype=self.dtype_policy, name="LayerNorm"
         )
         build_sublayer(self.layer_norm, *hidden_shape)
-        self.dropout_layer = None
-        if self.dropout > 0:
-            self.dropout_layer = tf.keras.layers.Dropout(
-                self.dropout, dtype=self.dtype_policy, name="dropout"
-            )
         super().build(hidden_shape)
 
     def call(self, hidden, training=None):

@@ -62,7 +62,7 @@ class LayerNorm(tf.keras.layers.Layer):
     """
 
     def __init__(self, epsilon=1e-12, **kwargs):
-        super().__init__(**{"autocast": False, **kwargs})
+        super().__init__(autocast=False, **kwargs)
         if epsilon <= 0:
             raise ValueError(f"`epsilon` must be above 0. Received: {epsilon}.")
         self.epsilon = epsilon

@@ -11,7 +11,20 @@ def build_sublayer(layer: tf.keras.layers.Layer, *shape: int | None) -> None:
     Keras 3 opens one by itself and does not see this one.
     """
     with tf.name_scope(layer.name):
-        layer.build(tf.TensorShape(shape) if not hasattr(tf.keras, "ops") else shape)
+        layer.build(shape)
+
+
+def dropout_or_none(
+    layer: tf.keras.layers.Layer, rate: float, name: str = "dropout"
+) -> tf.keras.layers.Dropout | None:
+    """A Dropout for use inside `layer`, or None where `rate` is 0: then the graph has none.
+
+    On Keras 3 every replica of a tf.distribute strategy draws the same mask, on Keras 2 each its
+    own.
+    """
+    if not 0 <= rate < 1:
+        raise ValueError(f"`{name}` must be at least 0 and below 1. Received: {rate}.")
+    return tf.keras.layers.Dropout(rate, dtype=layer.dtype_policy, name=name) if rate else None
 
 
 def full_precision_weight(
