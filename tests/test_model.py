@@ -4,7 +4,13 @@ import tensorflow as tf
 
 from albert_keras.config import PRESETS, AlbertConfig, SharingPattern
 from albert_keras.layers import NgramMaskedLM
-from albert_keras.model import build_albert, build_classifier, build_pretrainer, config_of
+from albert_keras.model import (
+    build_albert,
+    build_classifier,
+    build_pretrainer,
+    config_of,
+    encoder_of,
+)
 from tests import numpy_albert
 from tests.layer_contract import fill_weights, path_of
 
@@ -291,6 +297,17 @@ def test_the_config_is_read_back_from_any_model_around_the_encoder(config):
     assert config_of(build_classifier(encoder, num_labels=2)) == config
 
 
+@pytest.mark.parametrize("all_layers", [False, True])
+def test_the_encoder_is_taken_back_out_of_a_model_built_around_it(all_layers):
+    encoder = build_albert("tiny", output_all_layers=all_layers)
+    for model in (build_pretrainer(encoder), build_classifier(encoder, num_labels=2), encoder):
+        again = encoder_of(model)
+        assert set(again.output) == set(encoder.output)
+        expected = tf.nest.flatten(encoder(INPUTS))
+        for value, other in zip(tf.nest.flatten(again(INPUTS)), expected, strict=True):
+            np.testing.assert_array_equal(value, other)
+
+
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_a_saved_pretrainer_reloads(tmp_path, policy):
     tf.keras.mixed_precision.set_global_policy(policy)
@@ -331,6 +348,10 @@ def test_one_graph_serves_every_batch_and_length_also_in_xla():
         (lambda: build_albert("tiny", sharing=2), "must divide `num_hidden_layers`"),
         (lambda: build_classifier(build_albert("tiny"), 0), "`num_labels` must be at least 1"),
         (lambda: build_pretrainer(build_albert("tiny"), rate=2.0), "`rate` must be above 0"),
+        (
+            lambda: encoder_of(tf.keras.Sequential([tf.keras.layers.Flatten(name="f")])),
+            "Received: a model with the layers f",
+        ),
         (
             lambda: config_of(tf.keras.Sequential([tf.keras.layers.Flatten(name="f")])),
             "Received: a model with the layers f",
