@@ -96,7 +96,7 @@ class _OptimizerOfEitherKeras(tf.keras.optimizers.Optimizer):
     def update_step(self, gradient, variable, learning_rate=None):
         # Keras 3 hands the rate over, Keras 2 keeps it.
         rate = self.learning_rate if learning_rate is None else learning_rate
-        self.step(gradient, variable, tf.cast(rate, variable.dtype))
+        self.step(gradient, variable, tf.cast(tf.convert_to_tensor(rate), variable.dtype))
 
     def get_config(self):
         config = super().get_config()
@@ -114,6 +114,25 @@ def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
     """|weights| / |update|, and 1 where either is 0."""
     weights, update = tf.norm(weights), tf.norm(update)
     return tf.where((weights > 0) & (update > 0), tf.math.divide_no_nan(weights, update), 1.0)
+
+
+def lamb_update(
+    weights, gradient, m, v, rate, m_correction, v_correction, *, beta_1, beta_2, epsilon,
+    weight_decay, adapt
+):  # fmt: skip
+    """The rule of `Lamb` for one variable: its new weights, m and v."""
+    m = m + (1 - beta_1) * (gradient - m)
+    v = v + (1 - beta_2) * (tf.square(gradient) - v)
+    update = (m / m_correction) / (tf.sqrt(v / v_correction) + epsilon) + weight_decay * weights
+    if adapt:
+        rate = rate * trust_ratio(weights, update)
+    return weights - rate * update, m, v
+
+
+# For a large variable, one pass over memory in place of two dozen; for a small one, compiling would
+# take longer than it saves.
+FUSED_FROM = 1 << 16
+_fused_lamb_update = tf.function(lamb_update, jit_compile=True, autograph=False)
 
 
 @tf.keras.utils.register_keras_serializable(package="albert_keras")
@@ -212,21 +231,26 @@ class Lamb(_OptimizerOfEitherKeras):
     def step(self, gradient, variable, rate):
         index = self.index_of(variable)
         momentum, velocity = self.momentums[index], self.velocities[index]
-        # A sparse gradient becomes dense: the norms need every row.
-        gradient = tf.cast(tf.convert_to_tensor(gradient), variable.dtype)
-        m, v = tf.convert_to_tensor(momentum), tf.convert_to_tensor(velocity)
-        m += (1 - self.beta_1) * (gradient - m)
-        v += (1 - self.beta_2) * (tf.square(gradient) - v)
+        excluded = self.excluded[index]
+        update = lamb_update if variable.shape.num_elements() < FUSED_FROM else _fused_lamb_update
+        weights, m, v = update(
+            tf.convert_to_tensor(variable),
+            # A sparse gradient becomes dense: the norms need every row.
+            tf.cast(tf.convert_to_tensor(gradient), variable.dtype),
+            tf.convert_to_tensor(momentum),
+            tf.convert_to_tensor(velocity),
+            rate,
+            self._correction(self.beta_1, variable.dtype),
+            self._correction(self.beta_2, variable.dtype),
+            beta_1=self.beta_1,
+            beta_2=self.beta_2,
+            epsilon=self.epsilon,
+            weight_decay=0.0 if excluded else self.decay_in_ratio,
+            adapt=not excluded,
+        )
+        variable.assign(weights)
         momentum.assign(m)
         velocity.assign(v)
-        if self.bias_correction:
-            m /= self._correction(self.beta_1, m.dtype)
-            v /= self._correction(self.beta_2, v.dtype)
-        update = m / (tf.sqrt(v) + self.epsilon)
-        if not self.excluded[index]:
-            update += self.decay_in_ratio * variable
-            rate = rate * trust_ratio(variable, update)
-        variable.assign_sub(rate * update)
 
     def get_config(self):
         return {
@@ -240,4 +264,6 @@ class Lamb(_OptimizerOfEitherKeras):
         }
 
     def _correction(self, beta, dtype):
+        if not self.bias_correction:
+            return tf.ones([], dtype)
         return 1 - tf.pow(tf.constant(beta, dtype), tf.cast(self.iterations, dtype) + 1)
