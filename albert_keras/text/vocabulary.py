@@ -56,7 +56,7 @@ def train_vocabulary(
     lowercase: bool = True,
     keep_accents: bool = False,
     character_coverage: float = 0.99995,
-    max_sentences: int = 1_000_000,
+    max_sentences: int = 500_000,
     seed: int = 0,
 ) -> bytes:
     """Trains a baked unigram model with ALBERT's layout.
@@ -74,7 +74,8 @@ def train_vocabulary(
             own normaliser. Default False.
         character_coverage: float in (0, 1], the share of the text's characters that get a piece;
             the rarest are left to `<unk>`. Default 0.99995, ALBERT's.
-        max_sentences: int > 0, how many sentences are trained on. Default 1,000,000, about 1 GB.
+        max_sentences: int > 0, how many sentences are trained on at most. Default 500,000. Training
+            needs some 20 bytes for each byte of them: 33 MB of novels took 0.7 GB and 34 s.
         seed: int, draws the sentences when there are more.
 
     Returns:
@@ -90,6 +91,12 @@ def train_vocabulary(
 
     Reference: ALBERT (arXiv 1909.11942) 4.1; google-research/albert, README, "SentencePiece".
     """
+    fixed = len(_SPECIAL_TYPES) + len(_USER_SYMBOLS)
+    if vocab_size <= fixed:
+        raise ValueError(
+            f"vocab_size must be over {fixed}, the number of special pieces and symbols. "
+            f"Received: vocab_size={vocab_size}."
+        )
     sample = _draw(sentences, max_sentences, random.Random(seed))
     if not any(sentence.strip() for sentence in sample):
         raise ValueError(
