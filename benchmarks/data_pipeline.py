@@ -183,7 +183,7 @@ def records_to_batches(folder: str, vocabulary: str, length: int, batch_size: in
 
 
 def rates(run: Callable[[], None], name: str, amount: float) -> dict:
-    """Median, least and most of `amount` a second of processor time, and the median by the clock."""
+    """Median, least and most `amount` a second of processor time; the median by the clock."""
     cpu, wall = [], []
     for _ in range(REPEATS):
         cpu_start, wall_start = time.process_time(), time.perf_counter()

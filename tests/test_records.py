@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
+from small_tokenizer import small_tokenizer
 
 from albert_keras.data import packer, records
 from albert_keras.data.chunks import decode_chunks
+from albert_keras.data.corpus import read_documents
 from albert_keras.data.records import RecordSet, write_records
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,6 +32,13 @@ class WordNumbers:
         ids = [[int(word) for word in line.split() if word.isdigit()] for line in lines]
         splits = np.cumsum([0, *map(len, ids)])
         return np.array([piece for line in ids for piece in line], np.int32), splits
+
+
+class Dying(WordNumbers):
+    """Ends its process."""
+
+    def encode_lines(self, lines):
+        os._exit(1)
 
 
 def random_corpus(folder, documents=60, seed=0, files=3):
@@ -116,8 +125,27 @@ def test_the_bytes_depend_on_neither_workers_nor_blocks_nor_the_order_of_files(
     expected = written("one", files, 1, 1 << 20)
     assert len(expected) == 4
     assert written("small blocks", files, 1, 500) == expected
-    assert written("two", files[::-1], 2, 3000) == expected
-    assert written("three", files, 3, 700) == expected
+    assert written("three", files[::-1], 3, 700) == expected
+
+
+def test_workers_give_the_ids_of_the_tokenizer(tmp_path):
+    licence = ROOT / "LICENSE"
+    tokenizer = small_tokenizer()
+    for workers in (1, 2):
+        write_records([licence], tokenizer, tmp_path / str(workers), length=64, workers=workers)
+    assert files_of(tmp_path / "1") == files_of(tmp_path / "2")
+    expected = [
+        [piece for sentence in document for piece in tokenizer.encode(sentence)]
+        for document in read_documents([licence])
+    ]
+    assert sorted(documents_in(RecordSet.load(tmp_path / "1", tokenizer))) == sorted(expected)
+
+
+def test_a_worker_that_dies_ends_the_run(tmp_path):
+    random_corpus(tmp_path / "text")
+    with pytest.raises(RuntimeError, match="A worker process of 2 died.*Use fewer workers"):
+        write_records([tmp_path / "text"], Dying(), tmp_path / "set", length=32, workers=2)
+    assert not (tmp_path / "set").exists()
 
 
 def test_shards_hold_ranges_of_keys_so_more_shards_give_the_same_order(tmp_path):

@@ -106,9 +106,12 @@ def pretraining_batches(
         groups = tf.data.TFRecordDataset(records.paths).skip(first_record).batch(batch_size)
     batches = groups.prefetch(1).rebatch(batch_size, drop_remainder=repeat)
     batches = batches.enumerate(start_step)
-    return batches.map(batch_of, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).prefetch(
-        tf.data.AUTOTUNE
-    )
+    batches = batches.map(batch_of, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    # Several workers each take their part of every batch. The default would give them parts of
+    # the source, which is a count of epochs here.
+    options = tf.data.Options()
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
+    return batches.with_options(options).prefetch(tf.data.AUTOTUNE)
 
 
 def _epoch(records, epoch, first_record, seed):
