@@ -79,6 +79,15 @@ def test_a_very_long_document_goes_on_as_a_new_one(file_of, monkeypatch):
     assert documents(file_of("12345\n67890\n1\n2\n")) == [["12345", "67890", "1"], ["2"]]
 
 
+def test_a_very_long_line_is_cut_at_a_space_and_nothing_is_lost(file_of, monkeypatch):
+    monkeypatch.setattr(corpus, "_BLOCK_BYTES", 8)
+    monkeypatch.setattr(corpus, "_MAX_LINE_BYTES", 12)
+    words = " ".join(f"word{number}" for number in range(20))
+    (document,) = documents(file_of(words + "\nnext\n"))
+    assert len(document) > 5 and document[-1] == "next"
+    assert " ".join(document[:-1]) == words
+
+
 def test_a_very_long_sentence_is_cut_at_a_space_and_nothing_is_lost(file_of, monkeypatch):
     monkeypatch.setattr(corpus, "_MAX_SENTENCE_CHARACTERS", 10)
     assert documents(file_of("one two three four\n" + "x" * 25 + "\n")) == [

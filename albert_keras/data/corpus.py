@@ -11,8 +11,9 @@ STDIN = "-"
 SENTENCE_MODES = ("line", "split")
 
 _BLOCK_BYTES = 1 << 22
-# A longer document goes on as a new one, and a longer sentence is cut at a space: both would
-# otherwise have to be in memory at once, with their tokens, and a text without line ends exists.
+# A longer document goes on as a new one, and a longer line or sentence is cut at a space: each
+# would otherwise have to be in memory at once, with its tokens, and texts without line ends exist.
+_MAX_LINE_BYTES = 1 << 24
 _MAX_DOCUMENT_CHARACTERS = 1 << 22
 _MAX_SENTENCE_CHARACTERS = 10_000
 
@@ -168,19 +169,20 @@ def _lines(file):
                     data, offset = data[len(_UTF8_MARK) :], len(_UTF8_MARK)
             # A CR at the very end may be half of a CRLF.
             cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, max(len(data) - 1, 0))) + 1
+            if not cut and len(data) > _MAX_LINE_BYTES:
+                cut = data.rfind(b" ") + 1
             whole, rest = (data[:cut], data[cut:]) if block else (data, b"")
             text = _decoded(whole, name, line_number, offset)
             if "\r" in text:
                 text = text.replace("\r\n", "\n").replace("\r", "\n")
             lines = text.split("\n")
-            last = lines.pop()
-            yield from lines
-            line_number += len(lines)
+            line_number += len(lines) - 1
             offset += len(whole)
             data = rest
+            if not lines[-1]:
+                lines.pop()  # what follows the last line end
+            yield from lines
             if not block:
-                if last:
-                    yield last
                 return
 
 

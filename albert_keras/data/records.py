@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -98,7 +97,7 @@ def write_records(
         if shards is None:
             shards = min(spools, _shards(text_bytes or counts["text_bytes"]))
         entries, max_sentences = _write_shards(spool_folder, spools, partial, shards, layout)
-        shutil.rmtree(spool_folder)
+        spool_folder.rmdir()
         counted = "documents", "sentences", "split_sentences", "chunks", "pair_chunks", "tokens"
         manifest = {
             "format": _FORMAT,
@@ -242,7 +241,10 @@ def _write_shards(spool_folder, spools, folder, shards, layout):
     for shard in range(shards):
         parts = range(shard * spools // shards, (shard + 1) * spools // shards)
         files = [spool_folder / str(part) for part in parts]
-        data = b"".join(file.read_bytes() for file in files if file.exists())
+        files = [file for file in files if file.exists()]
+        data = b"".join(file.read_bytes() for file in files)
+        for file in files:
+            file.unlink()  # so that the disk never holds everything twice
         records = sorted(split_records(data, layout.unit_bytes))
         path = folder / f"records-{shard:05d}-of-{shards:05d}.tfrecord"
         with tf.io.TFRecordWriter(str(path)) as writer:
