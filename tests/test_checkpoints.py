@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from albert_keras.checkpoints import load_albert, load_labels, save_albert
+from albert_keras.checkpoints import find_checkpoint, load_albert, load_labels, save_albert
 from albert_keras.checkpoints.huggingface_config import LayerGroups, groups_for
 from albert_keras.config import SharingPattern
 from albert_keras.layers import SOP_IN_ORDER, SOP_SWAPPED
@@ -357,6 +357,14 @@ def test_an_existing_folder_is_only_replaced_on_request_and_only_a_checkpoint(tm
     (tmp_path / "thesis").mkdir()
     with pytest.raises(ValueError, match="must not exist yet. Received: .*thesis"):
         save_albert(model, tmp_path / "thesis", replace=True)
+
+
+def test_a_checkpoint_is_found_in_its_folder_and_in_a_runs(saved):
+    assert find_checkpoint(saved) == saved
+    saved.rename(saved.with_name("model"))
+    assert find_checkpoint(saved.parent) == saved.with_name("model")
+    with pytest.raises(ValueError, match="holds config.json and model.safetensors. Received: .*x"):
+        find_checkpoint(saved.parent / "x")
 
 
 def test_the_weights_can_be_read_by_whoever_can_read_the_config(saved):

@@ -1,12 +1,13 @@
 """An export answers raw strings as the Keras model does, in loaders that know no Keras."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.export import export_classifier, saved_model, self_check
+from albert_keras.export import ask, export_classifier, saved_model, self_check
 from albert_keras.model import build_albert, build_classifier
 from tests.small_tokenizer import small_tokenizer
 
@@ -310,3 +311,25 @@ def test_a_model_that_computes_in_16_bits_is_refused(tmp_path):
         tf.keras.mixed_precision.set_global_policy("float32")
     with pytest.raises(ValueError, match="computes in float32.*Received: .* bfloat16"):
         export_classifier(model, small_tokenizer(), LABELS, tmp_path / "x")
+
+
+# ---- asking ----
+
+
+def test_the_newest_version_is_asked(exported, answer, tmp_path):
+    expected = answer(TEXTS)
+    got = ask(exported.parent, TEXTS)
+    assert [text for _, _, text in got] == TEXTS
+    assert [label for label, _, _ in got] == [label.decode() for label in expected["label"]]
+    np.testing.assert_allclose([score for _, score, _ in got], expected["score"], atol=TOLERANCE)
+    assert ask(exported, []) == []
+    # 10 is newer than 9, which would not load.
+    shutil.copytree(exported, tmp_path / "10")
+    (tmp_path / "9").mkdir()
+    (tmp_path / "9" / "saved_model.pb").write_bytes(b"")
+    assert ask(tmp_path, TEXTS) == got
+
+
+def test_a_folder_that_is_no_export_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="An export is a folder with saved_model.pb"):
+        ask(tmp_path, TEXTS)

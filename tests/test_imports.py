@@ -25,10 +25,12 @@ MAY_IMPORT = {
     # The SOP label is defined once, beside the head whose columns it numbers.
     "data": ["text", "masking", "new_folder", "layers.sop_head"],
     "checkpoints": ["config", "model", "layers", "text", "new_folder"],
-    "training": ["config", "layers", "losses", "optimizers", "checkpoints", "new_folder"],
-    "tasks": ["config", "model", "layers", "losses", "optimizers", "text", "training"],
-    "analysis": ["config", "model", "layers"],
-    "export": ["config", "model", "layers", "text", "tasks", "checkpoints", "new_folder"],
+    "progress": [],
+    # Takes a compiled model and a dataset: it knows neither models nor tasks.
+    "training": ["optimizers", "progress", "new_folder"],
+    "tasks": ["config", "model", "layers", "losses", "optimizers", "text", "data", "training"],
+    "analysis": ["config", "model", "layers", "text", "data", "checkpoints", "training"],
+    "export": ["config", "model", "text", "new_folder"],
 }
 # These speak for the whole library: the list of public names, and the command line.
 FREE = {"", "cli"}
@@ -119,20 +121,26 @@ def run_in_a_clean_interpreter(code):
     return process.stdout
 
 
-def test_importing_the_library_loads_no_command_line_no_tasks_and_no_extras():
+def test_importing_the_library_loads_no_command_line_and_no_extras():
     loaded = run_in_a_clean_interpreter(
-        "import tensorflow, sys; before = set(sys.modules); import albert_keras;"
+        "import tensorflow, sys; before = set(sys.modules); from albert_keras import *;"
         "print(*{name.split('.')[0] for name in set(sys.modules) - before})"
     ).split()
     heavy = {"typer", "rich", "sklearn", "scipy", "matplotlib", "pandas", "torch", "transformers"}
-    assert not heavy & set(loaded)
+    assert "albert_keras" in loaded and not heavy & set(loaded)
+
+
+def test_the_command_line_starts_without_tensorflow():
+    # It must choose the Keras first, and `--help` should not take seconds.
+    loaded = run_in_a_clean_interpreter("import sys, albert_keras.cli; print(*sys.modules)").split()
+    assert not {"tensorflow", "keras", "tf_keras"} & set(loaded)
 
 
 def test_importing_the_library_touches_no_device_and_sets_up_no_logging():
     output = run_in_a_clean_interpreter(
         "import logging, tensorflow as tf;"
         "handlers, level = list(logging.root.handlers), logging.root.level;"
-        "import albert_keras;"
+        "from albert_keras import *;"
         "assert (list(logging.root.handlers), logging.root.level) == (handlers, level);"
         # TensorFlow refuses this once it has looked for devices.
         "tf.config.threading.set_inter_op_parallelism_threads(1);"
