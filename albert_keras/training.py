@@ -94,6 +94,7 @@ def train(
                 steps_per_epoch=total_steps - start,
                 callbacks=[log, _Saver(state, save_every)],
                 verbose=0,
+                shuffle=False,  # Keras 3 warns that it would not
             )
     state.save()
     return state.step
@@ -240,8 +241,7 @@ class _IntervalLog(tf.keras.callbacks.Callback):
             )
         now = time.monotonic()
         metrics |= {
-            # Of the step to come: a schedule is read at the optimizer's count.
-            "learning_rate": float(tf.convert_to_tensor(self.model.optimizer.learning_rate)),
+            "learning_rate": last_learning_rate(self.model.optimizer),
             "tokens_per_second": self._steps * self._tokens_per_step / (now - self._since),
         }
         self._since, self._steps = now, 0
@@ -259,6 +259,18 @@ class _IntervalLog(tf.keras.callbacks.Callback):
         self._writer.flush()
         self._progress.advance(step, metrics)
         self.model.reset_metrics()
+
+
+def last_learning_rate(optimizer: tf.keras.optimizers.Optimizer) -> float:
+    """The rate of the optimizer's last step.
+
+    From its config: read directly, a schedule gives the last step's rate on Keras 2 and the next
+    step's on Keras 3.
+    """
+    rate = optimizer.get_config()["learning_rate"]
+    if isinstance(rate, dict):
+        rate = tf.keras.optimizers.schedules.deserialize(rate)(optimizer.iterations - 1)
+    return float(rate)
 
 
 def _forget_after(path: Path, step: int) -> None:

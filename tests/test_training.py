@@ -1,0 +1,178 @@
+"""train: what a run writes, and that stopping it at any moment changes nothing."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras import Lamb, WarmupLinearDecay
+from albert_keras.training import (
+    TrainingDiverged,
+    begin_run,
+    refuse_broken_pair,
+    run_settings,
+    train,
+)
+
+pytestmark = pytest.mark.both_kerases
+
+STEPS, BATCH, WIDTH = 12, 8, 4
+
+
+def regression(learning_rate=0.05):
+    tf.keras.utils.set_random_seed(3)
+    model = tf.keras.Sequential([tf.keras.Input((WIDTH,)), tf.keras.layers.Dense(1)])
+    model.compile(Lamb(WarmupLinearDecay(learning_rate, 2, STEPS)), loss="mse")
+    return model
+
+
+def batches_from(start, on_batch=None, until=10**9):
+    """Batches that depend on their number alone; `on_batch` sees each number as it is used."""
+
+    def generate():
+        for step in range(start, until):
+            if on_batch:
+                on_batch(step)
+            draws = np.random.default_rng(step)
+            x = draws.normal(size=(BATCH, WIDTH)).astype(np.float32)
+            yield x, x.sum(axis=1, keepdims=True)
+
+    specs = tf.TensorSpec([BATCH, WIDTH]), tf.TensorSpec([BATCH, 1])
+    return tf.data.Dataset.from_generator(generate, output_signature=specs)
+
+
+def run(folder, batches=batches_from, resume=False, model=None, **options):
+    begin_run(folder, {"batch": BATCH}, resume=resume)
+    model = model or regression()
+    settings = {"total_steps": STEPS, "tokens_per_step": BATCH, "log_every": 2, "quiet": True}
+    reached = train(model, batches, folder, **{**settings, **options})
+    return reached, [weight.numpy() for weight in model.weights]
+
+
+def logged(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    reached, weights = run(folder)
+    assert reached == STEPS
+    return logged(folder), weights
+
+
+def test_a_run_logs_the_mean_of_every_interval(uninterrupted):
+    lines, _ = uninterrupted
+    assert [line["step"] for line in lines] == [2, 4, 6, 8, 10, 12]
+    assert set(lines[0]) == {"step", "loss", "learning_rate", "tokens_per_second"}
+    # By hand: the first step's rate is 0, so both losses of the first interval are known.
+    model = regression()
+    kernel, bias = (weight.numpy() for weight in model.weights)
+    losses = []
+    for step in (0, 1):
+        (x, y) = next(iter(batches_from(step)))
+        losses.append(np.mean((x @ kernel + bias - y) ** 2))
+    assert lines[0]["loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert lines[0]["learning_rate"] == pytest.approx(
+        0.05 * 1 / 2
+    )  # of the second step, in the warm-up
+    assert lines[-1]["loss"] < lines[0]["loss"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_asked_to_stop_saves_and_goes_on_with_the_same_batches(
+    tmp_path, uninterrupted, number
+):
+    def ask_at_five(step):
+        if step == 5:
+            os.kill(os.getpid(), number)
+
+    reached, _ = run(tmp_path / "run", lambda start: batches_from(start, ask_at_five))
+    assert 0 < reached < STEPS
+    used = []
+    again, weights = run(
+        tmp_path / "run", lambda start: batches_from(start, used.append), resume=True
+    )
+    assert again == STEPS and used[0] == reached
+    for ours, theirs in zip(weights, uninterrupted[1], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_run_that_is_killed_repeats_the_steps_since_its_last_save(tmp_path, uninterrupted):
+    folder = tmp_path / "run"
+    with pytest.raises(Exception, match="(?i)ran out|end of sequence|insufficient|killed"):
+
+        def die(step):
+            if step == 7:
+                raise RuntimeError("killed")
+
+        run(folder, lambda start: batches_from(start, die), save_every=4)
+    assert logged(folder)[-1]["step"] == 6
+    starts = []
+
+    def noting(start):
+        starts.append(start)
+        return batches_from(start)
+
+    reached, weights = run(folder, noting, resume=True, save_every=4)
+    assert (starts, reached) == ([4], STEPS)
+    for ours, theirs in zip(weights, uninterrupted[1], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    # The lines of the steps that were repeated are there once.
+    whole = uninterrupted[0]
+    assert [(line["step"], line["loss"]) for line in logged(folder)] == [
+        (line["step"], pytest.approx(line["loss"], rel=1e-6)) for line in whole
+    ]
+
+
+def test_a_run_that_is_complete_is_not_trained_again(tmp_path, uninterrupted):
+    run(tmp_path / "run")
+    reached, weights = run(tmp_path / "run", resume=True)
+    assert reached == STEPS
+    np.testing.assert_array_equal(weights[0], uninterrupted[1][0])
+
+
+def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
+    def with_nan(start):
+        return batches_from(start).map(lambda x, y: (x * np.nan, y))
+
+    with pytest.raises(TrainingDiverged, match="not a number any more at step 2"):
+        run(tmp_path / "run", with_nan)
+
+
+def test_a_folder_that_exists_is_not_begun_again(tmp_path):
+    begin_run(tmp_path / "run", {"batch": 8})
+    with pytest.raises(ValueError, match="must not exist yet.*--resume"):
+        begin_run(tmp_path / "run", {"batch": 8})
+
+
+def test_a_run_does_not_go_on_with_other_settings(tmp_path):
+    begin_run(tmp_path / "run", {"batch": 8, "seed": 0})
+    with pytest.raises(ValueError, match="batch was 8, is 16"):
+        begin_run(tmp_path / "run", {"batch": 16, "seed": 0}, resume=True)
+
+
+def test_a_run_does_not_go_on_with_the_other_keras(tmp_path):
+    begin_run(tmp_path / "run", {"batch": 8})
+    path = tmp_path / "run" / "run.json"
+    path.write_text(json.dumps({**run_settings(tmp_path / "run"), "keras": 1}))
+    with pytest.raises(ValueError, match="of Keras 1, and this is Keras"):
+        begin_run(tmp_path / "run", {"batch": 8}, resume=True)
+
+
+def test_there_must_be_a_run_to_go_on_with(tmp_path):
+    with pytest.raises(ValueError, match="no run to resume"):
+        begin_run(tmp_path / "nothing", {}, resume=True)
+
+
+def test_numbers_below_one_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="must be at least 1. Received: 12, 8, 0"):
+        run(tmp_path / "run", log_every=0)
+
+
+def test_only_keras_3_refuses_several_steps_under_several_replicas():
+    strategy = tf.distribute.get_strategy()
+    refuse_broken_pair(strategy, steps_per_execution=4)  # one replica: either Keras can
