@@ -118,7 +118,7 @@ def test_chosen_positions_and_fill_agree_with_an_independent_sampler(max_predict
     )
     row[[0, length // 3, length - 4]] = CLS, SEP, SEP
     row[-3:] = PAD
-    draws = 20_000
+    draws = 10_000
     result = ngram_mask(
         np.tile(row, (draws, 1)), kinds, [1, 2], max_predictions=max_predictions, rate=rate
     )
