@@ -1,0 +1,3 @@
+from albert_keras.cli import main
+
+main()

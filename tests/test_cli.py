@@ -1,0 +1,235 @@
+"""The command line: the whole path at toy size, and what a user's mistakes look like."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from albert_keras import cli
+
+ROOT = Path(__file__).parents[1]
+TINY = ["--preset", "tiny", "--length", "32", "--batch", "4", "--optimizer", "adamw"]
+
+
+@pytest.fixture
+def albert_keras(monkeypatch, capfd):
+    """Runs a command in this process and gives its exit code, output and errors."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["albert-keras", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        output = capfd.readouterr()
+        return code, output.out, output.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    """A folder with a text, labelled examples, a vocabulary, records and a pretrained model."""
+    work = tmp_path_factory.mktemp("work")
+    paragraphs = (ROOT / "LICENSE").read_text().split("\n\n")
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    (work / "text.txt").write_text(text)
+    rows = [
+        f"{sentence.strip()}\t{'grant' if 'grant' in paragraph else 'other'}"
+        for paragraph in text.split("\n\n")
+        for sentence in paragraph.split(". ")
+    ]
+    (work / "train.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    for arguments in (
+        ["vocab", "text.txt", "--out", "vocab", "--size", 250, "--sentences", "split"],
+        ["records", "text.txt", "--vocab", "vocab", "--out", "records", "--length", 32,
+         "--sentences", "split"],
+        ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "pretrained", *TINY,
+         "--steps", 6, "--log-every", 2, "--dev", "records"],
+        ["finetune", "--model", "pretrained", "--train", "train.tsv", "--dev", "train.tsv",
+         "--out", "finetuned", "--length", 32, "--batch", 4, "--steps", 4, "--log-every", 2],
+    ):  # fmt: skip
+        subprocess.run(
+            [sys.executable, "-m", "albert_keras.cli", *map(str, arguments)],
+            cwd=work,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    return work
+
+
+def test_pretraining_leaves_a_model_its_scores_and_its_log(work):
+    run = work / "pretrained"
+    assert (run / "model" / "model.safetensors").is_file()
+    steps = [json.loads(line)["step"] for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert steps == [2, 4, 6]
+    scores = json.loads((run / "evaluation.json").read_text())
+    assert scores["masked_tokens"] > 0 and scores["sop_examples"] > 0
+    low, high = scores["sop_accuracy_interval"]
+    assert low <= scores["sop_accuracy"] <= high
+    assert list((run / "tensorboard").glob("*tfevents*"))
+
+
+def test_fine_tuning_leaves_predictions_of_every_example(work):
+    lines = (work / "finetuned" / "predictions.tsv").read_text().splitlines()
+    examples = (work / "train.tsv").read_text().splitlines()
+    assert len(lines) == len(examples)
+    scores = json.loads((work / "finetuned" / "evaluation.json").read_text())
+    right = sum(line.split("\t")[1] == line.split("\t")[2] for line in lines[1:])
+    assert scores["accuracy"] == pytest.approx(right / (len(lines) - 1))
+    assert sum(map(sum, scores["confusion"])) == len(lines) - 1
+
+
+def test_an_export_answers_strings_and_is_described(work, albert_keras):
+    code, out, err = albert_keras(
+        "export", "--model", work / "finetuned", "--out", work / "served" / "licence"
+    )
+    assert (code, err) == (0, "") and "self-check passed" in out
+    code, out, _ = albert_keras(
+        "predict", "--export", work / "served" / "licence", "A grant of rights.", ""
+    )
+    answers = [line.split("\t") for line in out.splitlines()]
+    assert code == 0 and [answer[2] for answer in answers] == ["A grant of rights.", ""]
+    assert all(answer[0] in ("grant", "other") and float(answer[1]) >= 0.5 for answer in answers)
+    code, out, _ = albert_keras("inspect", work / "served" / "licence")
+    assert code == 0 and "2 labels (grant, other)" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("vocab", ["250"]),
+        ("records", ["pair_chunks"]),
+        ("pretrained", ["albert_pretrainer", "parameters"]),
+        ("finetuned", ["albert_classifier"]),
+    ],
+)
+def test_inspect_says_what_a_folder_holds(work, albert_keras, name, words):
+    code, out, _ = albert_keras("inspect", work / name)
+    assert code == 0 and all(word in out for word in words), out
+
+
+def test_inspect_shows_the_pieces_of_a_text(work, albert_keras):
+    code, out, _ = albert_keras("inspect", work / "vocab", "--tokenize", "License")
+    assert code == 0
+    assert "".join(line.split("\t")[1] for line in out.splitlines()[-9:] if "\t" in line)
+
+
+def test_ctrl_c_leaves_a_run_that_goes_on(work, albert_keras):
+    arguments = ["--records", work / "records", "--vocab", work / "vocab", *TINY]
+    arguments += ["--out", work / "stopped", "--steps", 100_000, "--log-every", 5]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "albert_keras.cli", "pretrain", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not (work / "stopped" / "metrics.jsonl").exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err and "--resume" in err
+    stopped_at = int(err.split("Stopped at step ")[1].split(" of")[0].replace(",", ""))
+    code, out, _ = albert_keras("inspect", work / "stopped")
+    assert code == 0 and str(stopped_at) in out
+    # Going on needs the same settings, and says which differ.
+    code, _, err = albert_keras("pretrain", *arguments, "--resume", "--seed", 5)
+    assert code == 2 and "seed" in err and "Traceback" not in err
+
+
+MISTAKES = {
+    "no command": ([], "Usage"),
+    "an unknown option": (["vocab", "text.txt", "--colour", "red"], "No such option"),
+    "a missing file": (["vocab", "nowhere.txt", "--out", "new", "--size", 50], "nowhere.txt"),
+    "an empty corpus": (
+        ["records", "empty.txt", "--vocab", "vocab", "--out", "new"],
+        "corpus is empty",
+    ),
+    "no document with two sentences": (
+        ["records", "single.txt", "--vocab", "vocab", "--out", "new"],
+        "Sentence-order prediction needs",
+    ),
+    "invalid UTF-8": (["vocab", "latin1.txt", "--out", "new", "--size", 50], "latin1.txt"),
+    "UTF-16": (["vocab", "utf16.txt", "--out", "new", "--size", 50], "UTF-16"),
+    "more pieces than the text supports": (
+        ["vocab", "text.txt", "--out", "new", "--size", 30000],
+        "30000|30,000",
+    ),
+    "no vocabulary": (["records", "text.txt", "--vocab", "text.txt", "--out", "new"], "text.txt"),
+    "an output folder that exists": (
+        ["records", "text.txt", "--vocab", "vocab", "--out", "records"],
+        "must not exist yet",
+    ),
+    "a run that exists": (
+        ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "pretrained", *TINY,
+         "--steps", 5],
+        "must not exist yet",
+    ),
+    "another vocabulary than the records'": (
+        ["pretrain", "--records", "records", "--vocab", "other", "--out", "new", *TINY,
+         "--steps", 5],
+        "another vocabulary",
+    ),
+    "a length over the positions": (
+        ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "new", "--preset",
+         "tiny", "--length", 500, "--steps", 5],
+        "max_position_embeddings",
+    ),
+    "a hidden size that heads do not divide": (
+        ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "new", *TINY,
+         "--steps", 5, "--set", "hidden_size=25"],
+        "multiple of `num_attention_heads`",
+    ),
+    "an unknown config key": (
+        ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "new", *TINY,
+         "--steps", 5, "--set", "hiden_size=24"],
+        "did you mean 'hidden_size'",
+    ),
+    "neither steps nor minutes": (
+        ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "new", *TINY],
+        "--steps, or --minutes",
+    ),
+    "a label never seen": (
+        ["finetune", "--model", "pretrained", "--train", "train.tsv", "--dev", "strange.tsv",
+         "--out", "new", "--length", 32, "--steps", 2],
+        "strange.tsv.*'never'",
+    ),
+    "an export of a model without a classifier": (
+        ["export", "--model", "pretrained", "--out", "new"],
+        "fine-tuned classifier",
+    ),
+    "a question to no export": (["predict", "--export", "vocab", "text"], "saved_model.pb"),
+    "nothing to inspect": (["inspect", "text"], "does not exist"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_ends_with_code_2_a_reason_and_nothing_written(
+    work, albert_keras, monkeypatch, mistake
+):
+    monkeypatch.chdir(work)
+    Path("empty.txt").write_text("")
+    Path("single.txt").write_text("Only one.\n\nAnd one more.\n")
+    Path("latin1.txt").write_bytes("Caf\xe9 au lait.\n".encode("latin-1"))
+    Path("utf16.txt").write_text("A text.\n", encoding="utf-16")
+    Path("strange.tsv").write_text("text\tlabel\nA text.\tnever\n")
+    if mistake.startswith("another vocabulary") and not Path("other").exists():
+        albert_keras("vocab", "text.txt", "--out", "other", "--size", 200)
+    before = sorted(path for path in work.rglob("*"))
+    arguments, reason = MISTAKES[mistake]
+    code, out, err = albert_keras(*arguments)
+    assert code == 2, err
+    assert "Traceback" not in err
+    assert re.search(reason, out + err), err
+    assert sorted(path for path in work.rglob("*")) == before
