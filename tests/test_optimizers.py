@@ -1,4 +1,8 @@
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -199,6 +203,48 @@ def test_it_trains_under_xla_and_mixed_precision(policy, jit):
     dataset = tf.data.Dataset.from_tensors(batch()).repeat(10)
     history = model.fit(dataset, epochs=2, verbose=0, shuffle=False).history
     assert history["loss"][-1] < history["loss"][0] - 0.3
+
+
+TWO_REPLICAS = """
+import numpy as np
+import tensorflow as tf
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+
+from albert_keras.losses import with_pretraining_loss
+from albert_keras.model import build_albert, build_pretrainer
+from albert_keras.optimizers import Lamb, WarmupLinearDecay
+from tests.test_losses import batch
+
+# Keras 3 clips on each replica, before the gradients are summed.
+clip = None if hasattr(tf.keras, "ops") else 0.5
+inputs = batch(rows=4)
+inputs["masked_weights"][:] = 1
+inputs["sop_weights"][:] = 1
+losses, weights = [], []
+for strategy in (tf.distribute.get_strategy(), tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])):
+    tf.keras.utils.set_random_seed(1)
+    with strategy.scope():
+        model = with_pretraining_loss(build_pretrainer(build_albert("tiny")))
+        rate = WarmupLinearDecay(0.01, 1, 100)
+        model.compile(Lamb(rate, global_clipnorm=clip, epsilon=1e-3))
+    dataset = tf.data.Dataset.from_tensors(inputs).repeat(4)
+    losses.append(model.fit(dataset, verbose=0, shuffle=False).history["mlm_loss"])
+    weights.append([w.numpy() for w in model.trainable_weights])
+np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+for one, two in zip(*weights, strict=True):
+    np.testing.assert_allclose(two, one, atol=1e-5)
+"""
+
+
+def test_two_replicas_step_as_one_does_on_the_whole_batch():
+    # Devices are split before TensorFlow looks for them, hence in a process of its own.
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    process = subprocess.run(
+        [sys.executable, "-c", TWO_REPLICAS], env=environment, capture_output=True, text=True
+    )
+    assert process.returncode == 0, process.stderr[-3000:]
 
 
 def test_a_saved_training_state_goes_on_exactly(tmp_path):
