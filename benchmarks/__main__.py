@@ -1,0 +1,27 @@
+"""Every measurement, one process each: `make bench`."""
+
+import itertools
+import os
+import subprocess
+import sys
+
+SHAPES, POLICIES = ("16x128", "4x512"), ("float32", "mixed_bfloat16")
+
+
+def main():
+    # Some environments slow NumPy's matrix products down with these; here that would be unfair.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
+    commands = [
+        ["benchmarks.training_step", "--shape", shape, "--policy", policy]
+        for shape, policy in itertools.product(SHAPES, POLICIES)
+    ]
+    if os.environ.get("ALBERT_KERAS_DATA"):
+        commands.append(["benchmarks.data_pipeline"])
+    else:
+        print("benchmarks.data_pipeline needs ALBERT_KERAS_DATA, or --corpus and --vocabulary")
+    for command in commands:
+        subprocess.run([sys.executable, "-m", *command], env=environment, check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""The training step of keras-hub's ALBERT-base, measured as `training_step` measures ours.
+
+    python benchmarks/training_step_keras_hub.py --shape 16x128 --policy float32
+
+Needs keras-hub (0.32.0 was measured) in an environment of its own. keras-hub has no sentence-order
+head, so its step does less than ours, and its floor leaves the head out. AdamW, dropout 0.
+"""
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+
+def main(argv=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shape", default="16x128", help="rows x length")
+    parser.add_argument("--policy", default="float32", choices=("float32", "mixed_bfloat16"))
+    parser.add_argument("--steps", type=int, default=7)
+    arguments = parser.parse_args(argv)
+    rows, length = map(int, arguments.shape.split("x"))
+    predictions = int(0.15 * length)
+
+    keras.config.set_dtype_policy(arguments.policy)
+    backbone = keras_hub.models.AlbertBackbone(
+        vocabulary_size=30_000,
+        num_layers=12,
+        num_heads=12,
+        embedding_dim=128,
+        hidden_dim=768,
+        intermediate_dim=3072,
+        max_sequence_length=512,
+        dropout=0.0,
+    )
+    model = keras_hub.models.AlbertMaskedLM(backbone=backbone, preprocessor=None)
+    model.compile(
+        optimizer=keras.optimizers.AdamW(1e-4, weight_decay=0.01),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    ours = random_batch(rows, length, predictions)
+    features = {
+        "token_ids": ours["token_ids"],
+        "segment_ids": ours["segment_ids"],
+        "padding_mask": ours["padding_mask"],
+        "mask_positions": ours["masked_positions"],
+    }
+    dtype = "float32" if arguments.policy == "float32" else "bfloat16"
+
+    before = product_flops_per_second(dtype)
+    start = time.perf_counter()
+    model.train_on_batch(features, ours["masked_ids"])
+    first = time.perf_counter() - start
+    seconds = []
+    for _ in range(arguments.steps):
+        start = time.perf_counter()
+        model.train_on_batch(features, ours["masked_ids"])
+        seconds.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    flops = step_flops(rows, length, predictions) - 6 * (768**2 + 2 * 768) * rows
+    floor = flops / max(before, product_flops_per_second(dtype))
+    print(
+        json.dumps(
+            {
+                "benchmark": "training_step_keras_hub",
+                "shape": arguments.shape,
+                "policy": arguments.policy,
+                "step_seconds": [round(f(seconds), 3) for f in (np.median, min, max)],
+                "floor_seconds": round(floor, 3),
+                "floor_fraction": round(floor / np.median(seconds), 3),
+                "best_floor_fraction": round(floor / min(seconds), 3),
+                "first_step_seconds": round(first, 1),
+                "peak_mb": round(peak),
+                "keras_hub": keras_hub.__version__,
+                "tensorflow": tf.__version__,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from benchmarks.floor import product_flops_per_second, random_batch, step_flops
+
+    main()
