@@ -178,21 +178,26 @@ def read_charsmap(charsmap: bytes) -> dict[str, str]:
     return rules
 
 
-def write_rules(rules: Mapping[str, str], path: Path) -> None:
-    """Writes the rules as SentencePiece's trainer reads them: code points in hexadecimal."""
+def rules_table(rules: Mapping[str, str]) -> str:
+    """The rules as SentencePiece's trainer reads them from a file: hexadecimal code points.
+
+    Example:
+
+    >>> rules_table({"é": "e", "\u0301": ""})
+    '301\\t\\nE9\\t65\\n'
+    """
 
     def code_points(text):
         return " ".join(f"{ord(char):X}" for char in text)
 
-    lines = [f"{code_points(k)}\t{code_points(rules[k])}\n" for k in sorted(rules)]
-    path.write_text("".join(lines), encoding="ascii")
+    return "".join(f"{code_points(k)}\t{code_points(rules[k])}\n" for k in sorted(rules))
 
 
 def compile_rules(rules: Mapping[str, str]) -> bytes:
     """The rules as a `precompiled_charsmap`, made by SentencePiece's trainer."""
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rules.tsv"
-        write_rules(rules, table)
+        table.write_text(rules_table(rules), encoding="ascii")
         return _charsmap(normalization_rule_tsv=str(table))
 
 

@@ -5,6 +5,7 @@ A *baked* model is a SentencePiece model whose own normaliser does all of ALBERT
 a text before it is tokenised.
 """
 
+import functools
 import io
 import random
 import tempfile
@@ -21,8 +22,8 @@ from albert_keras.text.normalization import (
     compile_rules,
     normalizer_name,
     read_charsmap,
+    rules_table,
     sentencepiece_rules,
-    write_rules,
 )
 
 PAD, UNK, CLS, SEP, MASK = "<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"
@@ -103,11 +104,10 @@ def train_vocabulary(
             "A vocabulary is learned from text. Received: no sentence with a visible character. "
             "Check the input files."
         )
-    rules = albert_rules(sentencepiece_rules(), lowercase, keep_accents)
     buffer = io.BytesIO()
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / "rules.tsv"
-        write_rules(rules, table)
+        table.write_text(_default_rules(lowercase, keep_accents), encoding="ascii")
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=iter(sample),
@@ -138,6 +138,11 @@ def train_vocabulary(
         if is_digit_comma(piece.piece):
             piece.type = model_proto.UNUSED
     return _finish(model, lowercase, keep_accents)
+
+
+@functools.cache  # They take two seconds and are the same for every text.
+def _default_rules(lowercase: bool, keep_accents: bool) -> str:
+    return rules_table(albert_rules(sentencepiece_rules(), lowercase, keep_accents))
 
 
 def _draw(sentences: Iterable[str], limit: int, generator: random.Random) -> list[str]:
