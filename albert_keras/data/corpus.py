@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import add
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -117,8 +118,10 @@ def split_sentences(paragraph: str) -> list[str]:
         ['你好。', '你是谁？']
     """
     parts = _SENTENCE_END.split(paragraph)  # text, end, text, end, ..., text
-    sentences = [text + end for text, end in zip(parts[::2], parts[1::2], strict=False)]
-    return [*sentences, parts[-1]] if parts[-1] else sentences
+    sentences = list(map(add, parts[::2], parts[1::2]))
+    if parts[-1]:
+        sentences.append(parts[-1])
+    return sentences
 
 
 def _documents(files, mode):

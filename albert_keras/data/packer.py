@@ -8,6 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -101,7 +102,8 @@ def packed_blocks(
     waiting: deque = deque()
     try:
         for block in _blocks(documents):
-            waiting.append(pool.submit(_pack_in_worker, block, layout, spools))
+            with _many_small_blocks():
+                waiting.append(pool.submit(_pack_in_worker, block, layout, spools))
             if len(waiting) > workers + 1:
                 yield waiting.popleft().result()
         while waiting:
@@ -135,6 +137,24 @@ def _blocks(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
             block, characters = [], 0
     if block:
         yield block
+
+
+@contextmanager
+def _many_small_blocks():
+    """Processes that start meanwhile keep more of the small blocks of memory that they free.
+
+    SentencePiece asks for several a piece; with glibc's default of seven kept it runs at 12 MB/s,
+    with a thousand at 14. The C library reads the variable when a process starts.
+    """
+    name = "GLIBC_TUNABLES"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "glibc.malloc.tcache_count=1000"
+    try:
+        yield
+    finally:
+        del os.environ[name]
 
 
 def _start_worker(pickled_tokenizer):
