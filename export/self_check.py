@@ -23,9 +23,10 @@ SIGNATURE = "serving_default"
 TEXT_OPS = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceTokenizeWithOffsetsOp"}
 # Python cannot follow a graph into another process.
 PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
-# Largest difference to the Keras model, in float32, as a fraction of the largest logit (or of 1).
-# The same sums in another order differ by a few 1e-7.
-TOLERANCE = 1e-5
+# Largest difference to the Keras model, as a fraction of the largest logit (or of 1). Sums in
+# another order, in fused kernels and beside padding, differ by 3e-6 in ALBERT-base and 1.5e-5 in
+# xlarge (measured, random weights); a wrong activation or mask or an unset weight by over 1e-3.
+TOLERANCE = 1e-4
 
 
 def check_export(
@@ -33,8 +34,6 @@ def check_export(
     questions: Sequence[Sequence[bytes]],
     expected_logits: Sequence[np.ndarray],
     labels: Sequence[str],
-    *,
-    tolerance: float = TOLERANCE,
 ) -> dict:
     """Answers `questions` from the export in a clean process and compares the answers.
 
@@ -43,7 +42,6 @@ def check_export(
         questions: batches of raw strings; a batch may be empty.
         expected_logits: for each batch the Keras model's logits, `[B, C]`.
         labels: the C labels, in the order of the logits.
-        tolerance: largest difference allowed, see `TOLERANCE`.
 
     Returns:
         `{"loaders": [names], "questions": their number, "largest_difference": ...}`.
@@ -83,7 +81,7 @@ def check_export(
             continue
         for number, expected in enumerate(expected_logits):
             got = {name: answers[f"{loader}/{number}/{name}"] for name in OUTPUTS}
-            found, difference = compare_answers(got, np.asarray(expected), labels, tolerance)
+            found, difference = compare_answers(got, expected, labels)
             largest = max(largest, difference)
             problems += [f"{loader}: batch {number} of the questions: {p}" for p in found]
     if problems:
@@ -96,7 +94,7 @@ def check_export(
 
 
 def compare_answers(
-    got: dict[str, np.ndarray], expected: np.ndarray, labels: Sequence[str], tolerance: float
+    got: dict[str, np.ndarray], expected: np.ndarray, labels: Sequence[str]
 ) -> tuple[list[str], float]:
     """Problems with one batch's answer, and the largest difference of its logits."""
     shapes = {"label": expected.shape[:1], "score": expected.shape[:1]}
@@ -109,7 +107,7 @@ def compare_answers(
     if problems or not expected.size:
         return problems, 0.0
     difference = float(np.max(np.abs(got["logits"] - expected)))
-    if not difference <= tolerance * max(1.0, float(np.max(np.abs(expected)))):  # NaN as well
+    if not difference <= TOLERANCE * max(1.0, float(np.max(np.abs(expected)))):  # NaN as well
         problems.append(
             f"the logits differ from the Keras model's by {difference:.3g}; "
             f"first row {got['logits'][0].tolist()}, expected {expected[0].tolist()}"
@@ -119,9 +117,9 @@ def compare_answers(
     shifted = np.exp(got["logits"] - got["logits"].max(axis=1, keepdims=True))
     probabilities = shifted / shifted.sum(axis=1, keepdims=True)
     best = got["logits"].argmax(axis=1)
-    if not np.allclose(got["probabilities"], probabilities, atol=tolerance):
+    if not np.allclose(got["probabilities"], probabilities, atol=TOLERANCE):
         problems.append("the probabilities are not the softmax of the logits")
-    if not np.allclose(got["score"], probabilities.max(axis=1), atol=tolerance):
+    if not np.allclose(got["score"], probabilities.max(axis=1), atol=TOLERANCE):
         problems.append("the score is not the largest probability")
     if got["label"].tolist() != [labels[index] for index in best]:
         problems.append(f"the labels are {got['label'].tolist()}, not those of the largest logits")

@@ -253,9 +253,9 @@ def test_each_output_is_compared(changed, message):
     right |= {"score": probabilities.max(axis=1), "label": np.array(["yes"])}
     expected = np.array([[1.0, 2.0]])
     compare = self_check.compare_answers
-    assert compare(right, expected, ["no", "yes"], 1e-5) == ([], 0.0)
+    assert compare(right, expected, ["no", "yes"]) == ([], 0.0)
     with pytest.raises(AssertionError, match=message):
-        problems, _ = compare({**right, **changed}, expected, ["no", "yes"], 1e-5)
+        problems, _ = compare({**right, **changed}, expected, ["no", "yes"])
         raise AssertionError("; ".join(problems))
 
 
