@@ -12,7 +12,7 @@ from albert_keras.checkpoints.huggingface_config import LayerGroups, groups_for
 from albert_keras.config import SharingPattern
 from albert_keras.layers import SOP_IN_ORDER, SOP_SWAPPED
 from albert_keras.model import build_albert, build_classifier, build_pretrainer, config_of
-from tests.small_tokenizer import small_tokenizer
+from tests.small_tokenizer import VOCAB_SIZE, small_tokenizer
 
 pytestmark = pytest.mark.both_kerases
 
@@ -385,7 +385,7 @@ def test_weights_without_a_name_are_not_dropped_quietly(tmp_path):
 
 @pytest.fixture
 def with_tokenizer(tmp_path):
-    save_albert(tiny(vocab_size=300), tmp_path / "saved", tokenizer=small_tokenizer())
+    save_albert(tiny(vocab_size=VOCAB_SIZE), tmp_path / "saved", tokenizer=small_tokenizer())
     return tmp_path / "saved"
 
 
@@ -413,5 +413,5 @@ def test_a_changed_tokenizer_config_is_refused(with_tokenizer):
 
 
 def test_a_tokenizer_with_more_pieces_than_the_model_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="300 pieces, vocab_size 100"):
+    with pytest.raises(ValueError, match="400 pieces, vocab_size 100"):
         save_albert(tiny(), tmp_path / "x", tokenizer=small_tokenizer())

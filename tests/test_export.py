@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_keras.export import ask, export_classifier, saved_model, self_check
 from albert_keras.model import build_albert, build_classifier
-from tests.small_tokenizer import small_tokenizer
+from tests.small_tokenizer import VOCAB_SIZE, small_tokenizer
 
 pytestmark = pytest.mark.both_kerases
 
@@ -26,7 +26,7 @@ TOLERANCE = 1e-5
 
 def classifier():
     """A small classifier whose logits differ from text to text."""
-    model = build_classifier(build_albert("tiny", vocab_size=300), len(LABELS))
+    model = build_classifier(build_albert("tiny", vocab_size=VOCAB_SIZE), len(LABELS))
     rng = np.random.default_rng(0)
     for weight in model.weights:
         if "LayerNorm" not in getattr(weight, "path", weight.name):
@@ -293,13 +293,13 @@ def test_what_does_not_fit_the_model_is_refused(model, tmp_path, changes, messag
 def test_a_model_without_logits_is_refused(tmp_path):
     with pytest.raises(ValueError, match="needs an output `logits`"):
         export_classifier(
-            build_albert("tiny", vocab_size=300), small_tokenizer(), LABELS, tmp_path / "x"
+            build_albert("tiny", vocab_size=VOCAB_SIZE), small_tokenizer(), LABELS, tmp_path / "x"
         )
 
 
 def test_a_tokenizer_with_more_pieces_than_the_model_is_refused(tmp_path):
     model = build_classifier(build_albert("tiny"), len(LABELS))
-    with pytest.raises(ValueError, match="300 pieces, vocab_size 100"):
+    with pytest.raises(ValueError, match="400 pieces, vocab_size 100"):
         export_classifier(model, small_tokenizer(), LABELS, tmp_path / "x")
 
 
