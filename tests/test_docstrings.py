@@ -1,0 +1,35 @@
+"""The examples in docstrings run, on both Kerases."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import albert_keras
+from albert_keras import layers
+
+pytestmark = pytest.mark.both_kerases
+
+# Examples elsewhere need files of the reader's own.
+MODULES = [
+    *("albert_keras.config", "albert_keras.model", "albert_keras.losses"),
+    *("albert_keras.optimizers", "albert_keras.masking", "albert_keras.tasks.common"),
+    *(f"albert_keras.layers.{module.name}" for module in pkgutil.iter_modules(layers.__path__)),
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_run(name):
+    module = importlib.import_module(name)
+    names = {public: getattr(albert_keras, public) for public in albert_keras.__all__}
+    found = doctest.testmod(module, extraglobs=names)
+    assert not found.failed
+
+
+def test_every_layer_has_an_example():
+    finder = doctest.DocTestFinder()
+    for name in layers.__all__:
+        layer = getattr(layers, name)
+        if isinstance(layer, type):
+            assert any(test.examples for test in finder.find(layer, name)), name
