@@ -216,10 +216,9 @@ PRESETS: dict[str, AlbertConfig] = {
     # the unigram entropy for most of that time.
     "small": _size(
         128,
-        4,
+        3,
         4,
         vocab_size=4000,
-        embedding_size=64,
         max_position_embeddings=128,
         initializer_range=0.05,
     ),
