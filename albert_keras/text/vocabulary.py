@@ -8,6 +8,7 @@ a text before it is tokenised.
 import functools
 import io
 import random
+import re
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -47,8 +48,9 @@ _TYPE_NAMES = {
 _USER_SYMBOLS = ["(", ")", '"', "-", ".", "–", "£", "€"]
 # SentencePiece adds up its threads' counts as float32, so another number gives other pieces.
 _TRAINING_THREADS = 16
-# SentencePiece leaves out every sentence in which this character occurs, without a word.
-_RESERVED = "\u2585"
+# SentencePiece leaves out every sentence with U+2585 or NUL without a word, and stops at a lone
+# surrogate.
+_UNREADABLE = re.compile("[\0\u2585\ud800-\udfff]")
 
 
 def train_vocabulary(
@@ -165,12 +167,7 @@ def _draw(sentences: Iterable[str], limit: int, generator: random.Random) -> lis
 
 def _readable(sentences: Iterable[str]) -> Iterator[str]:
     for sentence in sentences:
-        sentence = sentence.replace("\0", " ").replace(_RESERVED, " ")
-        try:
-            sentence.encode()
-        except UnicodeEncodeError:  # lone surrogates
-            sentence = sentence.encode("utf-8", "replace").decode()
-        yield sentence
+        yield _UNREADABLE.sub(" ", sentence)
 
 
 def _training_error(error: RuntimeError, vocab_size: int) -> Exception:
