@@ -10,6 +10,7 @@ ones: padding is not counted.
 """
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import os
@@ -153,25 +154,16 @@ def records_to_batches(folder: str, vocabulary: str, length: int, batch_size: in
         )
     )
     steps = 2**21 // (length * batch_size)
-    sums = tf.Variable(tf.zeros(3))
+    tokens = masked = pairs = 0.0
+    for batch in itertools.islice(batches, steps):
+        tokens += float(tf.reduce_sum(batch["padding_mask"]))
+        masked += float(tf.reduce_sum(batch["masked_weights"]))
+        pairs += float(tf.reduce_sum(batch["sop_weights"]))
 
     def run():
         for _ in range(steps):
-            batch = next(batches)
-            sums.assign_add(
-                tf.stack(
-                    [
-                        tf.cast(tf.reduce_sum(batch["padding_mask"]), tf.float32),
-                        tf.reduce_sum(batch["masked_weights"]),
-                        tf.reduce_sum(batch["sop_weights"]),
-                    ]
-                )
-            )
+            next(batches)
 
-    run()
-    sums.assign(tf.zeros(3))
-    run()
-    tokens, masked, pairs = sums.numpy().tolist()
     return {
         **rates(run, "million_tokens_per_s", tokens / 1e6),
         "length": length,
