@@ -9,8 +9,8 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .venv/installed: setup.cfg pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev,tasks,plots]'
+	$(BIN)/python -m pip install --quiet --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --quiet --editable '.[dev,tasks,plots]'
 	touch $@
 
 # Raw text to a served answer, on the documentation installed with Python. MINUTES=60 trains longer.
