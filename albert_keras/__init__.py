@@ -1,8 +1,17 @@
 """ALBERT (A Lite BERT) as TensorFlow 2 / Keras: pretrain, fine-tune, serve raw strings."""
 
 import importlib
+import os
 
 __version__ = "0.1.0"
+
+# Keras 2 has no other backend and reads no such variable.
+_backend = os.environ.get("KERAS_BACKEND", "tensorflow")
+if _backend != "tensorflow" and os.environ.get("TF_USE_LEGACY_KERAS") not in ("1", "true", "True"):
+    raise ImportError(
+        f"albert_keras runs on TensorFlow. Received: KERAS_BACKEND={_backend}. Unset it, or set "
+        "TF_USE_LEGACY_KERAS=1 to use Keras 2, before importing albert_keras."
+    )
 
 # Names are imported when they are first used (PEP 562): TensorFlow takes seconds, and the command
 # line must choose the Keras before TensorFlow is imported.

@@ -39,12 +39,7 @@ def main() -> None:
     """The console script: 0 done, 2 a user's mistake, 130 stopped by Ctrl-C."""
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     try:
-        if backend != "tensorflow":
-            raise ValueError(
-                f"albert_keras runs on TensorFlow. Received: KERAS_BACKEND={backend}. Unset it."
-            )
         app()
     except (ValueError, OSError, RuntimeError) as error:
         _say_and_exit(error)

@@ -1,0 +1,114 @@
+"""The pretraining recipe and its score."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from small_tokenizer import small_tokenizer
+
+from albert_keras.config import PRESETS
+from albert_keras.data.pretraining import pretraining_batches
+from albert_keras.data.records import RecordSet, write_records
+from albert_keras.model import config_from
+from albert_keras.tasks.pretraining import (
+    EVALUATION_SEED,
+    PretrainingRecipe,
+    compiled,
+    evaluate,
+    new_pretrainer,
+    training_batches,
+)
+
+LENGTH = 32
+RECIPE = PretrainingRecipe(
+    sequence_length=LENGTH, batch_size=4, total_steps=40, warmup_steps=3, learning_rate=1e-2
+)
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records")
+    licence = Path(__file__).parents[1] / "LICENSE"
+    write_records([licence], small_tokenizer(), folder / "set", length=LENGTH, shards=2)
+    return RecordSet.load(folder / "set", small_tokenizer())
+
+
+@pytest.fixture
+def pretrainer():
+    config = config_from("tiny", {"vocab_size": small_tokenizer().vocab_size})
+    return new_pretrainer(config, RECIPE)
+
+
+def test_masked_slots_are_15_percent_of_the_length_rounded_up(pretrainer):
+    assert pretrainer.get_layer("masked_lm").max_predictions == 5  # 4.8
+    config = config_from("tiny", {"max_position_embeddings": 512})
+    longer = new_pretrainer(config, PretrainingRecipe(sequence_length=512))
+    slots = longer.get_layer("masked_lm").max_predictions
+    assert slots == 77  # 76.8, what the paper's users take at 512
+
+
+def test_one_seed_gives_one_start(pretrainer):
+    again = new_pretrainer(
+        config_from("tiny", {"vocab_size": small_tokenizer().vocab_size}), RECIPE
+    )
+    for ours, theirs in zip(pretrainer.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_score_is_what_the_logits_say(records, pretrainer):
+    tokenizer = small_tokenizer()
+    scores = evaluate(pretrainer, records, tokenizer, sequence_length=LENGTH, batch_size=16)
+    layer = pretrainer.get_layer("masked_lm")
+    batches = pretraining_batches(
+        records,
+        batch_size=16,
+        sequence_length=LENGTH,
+        mask=lambda ids, seed: layer.mask(ids, seed, tokenizer.piece_kinds),
+        cls_id=tokenizer.cls_id,
+        sep_id=tokenizer.sep_id,
+        seed=EVALUATION_SEED,
+        repeat=False,
+    )
+    losses, right, pieces, order_losses, order_right = [], [], [], [], []
+    for batch in batches:
+        batch = {name: value.numpy() for name, value in batch.items()}
+        outputs = pretrainer.predict_on_batch({name: batch[name] for name in pretrainer.input})
+        for row in range(16):
+            logits = np.asarray(outputs["sop_logits"][row], np.float64)
+            if batch["sop_weights"][row]:
+                label = batch["sop_labels"][row]
+                order_losses.append(np.log(np.exp(logits).sum()) - logits[label])
+                order_right.append(logits.argmax() == label)
+            for slot in np.flatnonzero(batch["masked_weights"][row]):
+                logits = np.asarray(outputs["mlm_logits"][row, slot], np.float64)
+                piece = batch["masked_ids"][row, slot]
+                losses.append(np.log(np.exp(logits).sum()) - logits[piece])
+                right.append(logits.argmax() == piece)
+                pieces.append(piece)
+    shares = np.unique(pieces, return_counts=True)[1] / len(pieces)
+    assert scores["masked_tokens"] == len(pieces) and scores["sop_examples"] == len(order_losses)
+    for name, expected in {
+        "mlm_loss": np.mean(losses),
+        "mlm_accuracy": np.mean(right),
+        "sop_loss": np.mean(order_losses),
+        "sop_accuracy": np.mean(order_right),
+        "unigram_entropy": -(shares * np.log(shares)).sum(),
+    }.items():
+        assert scores[name] == pytest.approx(expected, rel=1e-4), name
+
+
+def test_a_few_steps_lower_the_loss(records, pretrainer):
+    model = compiled(pretrainer, RECIPE)
+    batches = training_batches(pretrainer, records, small_tokenizer(), RECIPE)(0)
+    history = []
+    keep = tf.keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: history.append(logs["mlm_loss"])
+    )
+    model.fit(batches, steps_per_epoch=RECIPE.total_steps, verbose=0, callbacks=[keep])
+    assert history[-1] < history[0] - 0.1  # the log is a running mean
+
+
+def test_sequences_longer_than_the_positions_are_refused():
+    with pytest.raises(ValueError, match="length 65, 64 positions"):
+        new_pretrainer(PRESETS["tiny"], PretrainingRecipe(sequence_length=65))
