@@ -42,10 +42,15 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         records = os.path.join(folder, "records")
-        show(tokenizer_alone, corpus, vocabulary)
-        for sentences in ("line", "split"):
-            for length in (128, 512):
-                show(text_to_records, corpus, vocabulary, sentences, length)
+        # The second setting is that of the workers of `write_records`, which are processes of
+        # their own; the C library reads it when a process starts.
+        for tunables in ("", "glibc.malloc.tcache_count=1000"):
+            os.environ["GLIBC_TUNABLES"] = tunables
+            show(tokenizer_alone, corpus, vocabulary)
+            for sentences in ("line", "split"):
+                for length in (128, 512):
+                    show(text_to_records, corpus, vocabulary, sentences, length)
+        del os.environ["GLIBC_TUNABLES"]
         for copies in (1, 4):
             show(memory_of_text_to_records, corpus, vocabulary, copies)
         in_a_process(write, corpus, vocabulary, records)
@@ -206,6 +211,7 @@ def show(measure: Callable[..., dict], *arguments) -> None:
         for name, value in result.items()
     }
     machine = {
+        "glibc_tunables": os.environ.get("GLIBC_TUNABLES", ""),
         "machine": processor_name(),
         "python": platform.python_version(),
         "tensorflow": tensorflow.__version__,

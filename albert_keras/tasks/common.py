@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import statistics
 import time
 
 import tensorflow as tf
@@ -9,7 +10,7 @@ import tensorflow as tf
 from albert_keras.optimizers import Lamb, WarmupLinearDecay
 
 OPTIMIZERS = ("lamb", "adamw")
-_WARM_STEPS, _TIMED_STEPS = 5, 20
+_TIMED_STEPS = 30
 
 
 def wilson_interval(correct: float, total: float) -> tuple[float, float]:
@@ -72,13 +73,10 @@ def steps_in(minutes: float, model: tf.keras.Model, batches: tf.data.Dataset) ->
     """
     if not minutes > 0:
         raise ValueError(f"`minutes` must be above 0. Received: {minutes}.")
-    batches = iter(batches)
-
-    def seconds(steps):
+    seconds = []
+    for batch in itertools.islice(batches, _TIMED_STEPS):
         start = time.monotonic()
-        for batch in itertools.islice(batches, steps):
-            model.train_on_batch(*(batch if isinstance(batch, tuple) else (batch,)))
-        return time.monotonic() - start
-
-    seconds(_WARM_STEPS)
-    return max(1, round(60 * minutes * _TIMED_STEPS / seconds(_TIMED_STEPS)))
+        model.train_on_batch(*(batch if isinstance(batch, tuple) else (batch,)))
+        seconds.append(time.monotonic() - start)
+    # The median: the first step of every new shape compiles.
+    return max(1, round(60 * minutes / statistics.median(seconds)))
