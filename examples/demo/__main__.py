@@ -1,12 +1,12 @@
 """From the text on this machine to a served answer: `make demo`, or
 
-    python -m examples.demo --out demo --minutes 7
+    python -m examples.demo --out demo --minutes 8
 
 Reads the documentation installed with Python, trains a vocabulary, pretrains a small ALBERT on it,
 fine-tunes it to say which library a paragraph documents, exports it, and asks the export about five
 strings. Each step is a command, printed before it runs: type the same for files of your own.
 
---minutes is the time of the three trainings together; the other steps add about four.
+--minutes is the time of the three trainings together; the other steps add about three.
 """
 
 import argparse
@@ -99,7 +99,7 @@ def run(command):
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo"), help="default: demo")
-    parser.add_argument("--minutes", type=float, default=7, help="of training; default 7")
+    parser.add_argument("--minutes", type=float, default=8, help="of training; default 8")
     arguments = parser.parse_args(argv)
     started = time.monotonic()
 
