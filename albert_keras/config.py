@@ -17,6 +17,7 @@ class SharingPattern(NamedTuple):
     ffn: tuple[int, ...]
 
 
+ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu")
 SHARING_MODES = ("all", "attention", "ffn", "none")
 
 
@@ -78,6 +79,13 @@ class AlbertConfig:
                 raise ValueError(
                     f"`{field.name}` must be a whole number of at least 1. Received: {value!r}."
                 )
+            if field.type is float and type(value) not in (int, float):
+                raise ValueError(f"`{field.name}` must be a number. Received: {value!r}.")
+        if self.hidden_act not in ACTIVATIONS:
+            raise ValueError(
+                f"`hidden_act` must be one of {', '.join(ACTIVATIONS)}. Received: "
+                f"{self.hidden_act!r}."
+            )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(
@@ -184,7 +192,7 @@ def _checked(sharing: Any, num_layers: int) -> str | int | SharingPattern:
 
 
 def _checked_half(name: str, half: Iterable[int], num_layers: int) -> tuple[int, ...]:
-    half = tuple(half)
+    half = tuple(half) if isinstance(half, Iterable) else (half,)
     whole = all(type(block) is int for block in half)
     if len(half) != num_layers or not whole or set(half) != set(range(max(half) + 1)):
         raise ValueError(

@@ -154,7 +154,13 @@ def run_settings(folder: str | Path) -> dict[str, Any]:
         raise ValueError(
             f"There is no run to resume in {folder}: it has no {SETTINGS}. Leave --resume out."
         )
-    return json.loads(path.read_text())
+    try:
+        settings = json.loads(path.read_text())
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict) or not {"keras", "settings"} <= set(settings):
+        raise ValueError(f"{path} is damaged, so the run in {folder} cannot go on.")
+    return settings
 
 
 def refuse_broken_pair(strategy: tf.distribute.Strategy, steps_per_execution: int = 1) -> None:
@@ -183,7 +189,7 @@ class SavedState:
 
     def __init__(self, model: tf.keras.Model, folder: Path):
         model.optimizer.build(model.trainable_variables)  # its slots must exist to be restored
-        self._optimizer = model.optimizer
+        self._optimizer, self._folder = model.optimizer, folder
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
         self._manager = tf.train.CheckpointManager(
             self._checkpoint, str(folder), max_to_keep=2, checkpoint_name="step"
@@ -196,8 +202,19 @@ class SavedState:
     def restore(self) -> int:
         """Loads the newest save, if there is one, and returns the step."""
         newest = self._manager.latest_checkpoint
-        if newest:
-            self._checkpoint.restore(newest).assert_existing_objects_matched()
+        if newest is None and list(self._folder.glob("step-*")):
+            raise ValueError(
+                f"The training state is damaged: {self._folder} holds saves, but its file "
+                "`checkpoint`, which names the newest, cannot be read. Restore that file."
+            )
+        try:
+            if newest:
+                self._checkpoint.restore(newest).assert_existing_objects_matched()
+        except (tf.errors.OpError, IndexError, AssertionError) as error:
+            raise ValueError(
+                f"The training state is damaged: {newest} cannot be read ({error}). Remove it and "
+                f"name the save before it in {self._folder / 'checkpoint'}."
+            ) from error
         return self.step
 
     def save(self) -> None:
@@ -279,7 +296,10 @@ def _forget_after(path: Path, step: int) -> None:
         return
     lines = path.read_text().splitlines(keepends=True)
     whole = [line for line in lines if line.endswith("\n")]
-    kept = [line for line in whole if json.loads(line)["step"] <= step]
+    try:
+        kept = [line for line in whole if json.loads(line)["step"] <= step]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged: a line is not as it was written.") from error
     partial = path.with_suffix(".partial")
     partial.write_text("".join(kept))
     os.replace(partial, path)

@@ -11,17 +11,12 @@ import tensorflow as tf
 import albert_keras
 from albert_keras.model import config_of
 from albert_keras.new_folder import new_folder, refuse_existing
-from albert_keras.text.packing import pack
+from albert_keras.text.packing import BYTES_PER_PIECE, pack_texts
 from albert_keras.text.tokenizer import Tokenizer
 
 from .self_check import SIGNATURE, check_export
 
 KERAS = "keras" if hasattr(tf.keras, "ops") else "tf_keras"  # tf.keras is one or the other
-
-# A string of 50 MB would take 5 GB to tokenise for the 510 pieces that are used. No piece that
-# anybody writes needs this many bytes; only a string that opens with thousands of spaces or other
-# stripped characters could tell the difference.
-BYTES_PER_TOKEN = 128
 
 # Each row is a batch that the self-check asks: nothing, no text, the odd, the long, all together.
 SHORT = b"The answer to a raw string."
@@ -106,7 +101,7 @@ def export_classifier(
         metadata = {
             "labels": labels,
             "max_length": max_length,
-            "byte_limit": BYTES_PER_TOKEN * max_length,
+            "byte_limit": BYTES_PER_PIECE * max_length,
             "vocabulary_sha256": tokenizer.sha256,
             "lowercase": tokenizer.lowercase,
             "keep_accents": tokenizer.keep_accents,
@@ -156,10 +151,7 @@ def raw_variables(model: tf.keras.Model) -> list[tf.Variable]:
 
 
 def _answer(text, model, tokenizer, labels, max_length):
-    text = tf.strings.substr(text, 0, BYTES_PER_TOKEN * max_length)
-    rows = pack(
-        tokenizer(text), cls_id=tokenizer.cls_id, sep_id=tokenizer.sep_id, max_length=max_length
-    )
+    rows = pack_texts(text, tokenizer, max_length)
     logits = model(rows, training=False)["logits"]
     probabilities = tf.nn.softmax(logits)
     return {

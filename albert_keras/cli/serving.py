@@ -55,12 +55,14 @@ def inspect(
     """Say what a folder holds: sizes, settings, parameters."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from albert_keras.analysis import describe, pieces
 
-    table = Table(show_header=False, title=str(path), title_justify="left")
+    # Text, not str: rich would read [brackets] in a label or a path as its own marks.
+    table = Table(show_header=False, title=Text(str(path)), title_justify="left")
     for name, value in describe(path).items():
-        table.add_row(name, f"{value:,}" if type(value) is int else str(value))
+        table.add_row(Text(name), Text(f"{value:,}" if type(value) is int else str(value)))
     Console().print(table)
     if tokenize is not None:
         for piece, number, start, end in pieces(path, tokenize):

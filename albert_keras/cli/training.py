@@ -13,8 +13,10 @@ Minutes = Annotated[
     float | None, typer.Option(help="Instead of --steps: as many as this machine makes.")
 ]
 Optimizer = Annotated[str, typer.Option(help='"lamb" or "adamw".')]
-LogEvery = Annotated[int, typer.Option(help="Steps between two lines of OUT/metrics.jsonl.")]
-SaveEvery = Annotated[int, typer.Option(help="Steps between two saves of the training state.")]
+LogEvery = Annotated[int, typer.Option(min=1, help="Steps between two lines of OUT/metrics.jsonl.")]
+SaveEvery = Annotated[
+    int, typer.Option(min=1, help="Steps between two saves of the training state.")
+]
 
 
 def pretrain(
@@ -27,15 +29,17 @@ def pretrain(
         typer.Option("--set", help="A config field, as hidden_size=256. May be repeated."),
     ] = None,
     dev: Annotated[Path | None, typer.Option(help="Held-out records to score at the end.")] = None,
-    length: Annotated[int, typer.Option(help="Sequence length in pieces.")] = 128,
-    batch: Annotated[int, typer.Option(help="Sequences in a batch.")] = 32,
-    steps: Annotated[int | None, typer.Option(help="Training steps.")] = None,
+    length: Annotated[int, typer.Option(min=5, help="Sequence length in pieces.")] = 128,
+    batch: Annotated[int, typer.Option(min=1, help="Sequences in a batch.")] = 32,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps.")] = None,
     minutes: Minutes = None,
     optimizer: Optimizer = "lamb",
     learning_rate: Annotated[float, typer.Option(help="Peak of the schedule.")] = 1.76e-3,
     warmup: Annotated[float, typer.Option(help="Steps, or below 1 a share of them.")] = 0.025,
-    ngram: Annotated[int, typer.Option(help="Longest n-gram that is masked, in words.")] = 3,
-    seed: Annotated[int, typer.Option(help="Of weights, order, pairs and masks.")] = 0,
+    ngram: Annotated[int, typer.Option(min=1, help="Longest n-gram that is masked, in words.")] = 3,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 2, help="Of weights, order, pairs and masks.")
+    ] = 0,
     log_every: LogEvery = 50,
     save_every: SaveEvery = 500,
     resume: Resume = False,
@@ -75,10 +79,14 @@ def pretrain(
         "config": config.to_dict(),
         "recipe": dataclasses.asdict(recipe),
     }
+    # Made before the run's folder, which a mistake must not leave behind.
+    model = pretraining.compiled(pretrainer, recipe)
+    batches_from = pretraining.training_batches(pretrainer, train_set, tokenizer, recipe)
+    batches_from(0)
     begin_run(out, settings, resume=resume)
     reached = train(
-        pretraining.compiled(pretrainer, recipe),
-        pretraining.training_batches(pretrainer, train_set, tokenizer, recipe),
+        model,
+        batches_from,
         out,
         total_steps=recipe.total_steps,
         tokens_per_step=batch * length,
@@ -98,9 +106,9 @@ def finetune(
     train: Annotated[Path, typer.Option(help=".tsv or .jsonl with text and label.")],
     out: Out,
     dev: Annotated[Path | None, typer.Option(help="Held-out examples to score at the end.")] = None,
-    length: Annotated[int, typer.Option(help="Texts are cut to so many pieces.")] = 128,
-    batch: Annotated[int, typer.Option(help="Texts in a batch.")] = 32,
-    steps: Annotated[int | None, typer.Option(help="Training steps.")] = None,
+    length: Annotated[int, typer.Option(min=3, help="Texts are cut to so many pieces.")] = 128,
+    batch: Annotated[int, typer.Option(min=1, help="Texts in a batch.")] = 32,
+    steps: Annotated[int | None, typer.Option(min=1, help="Training steps.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Instead of --steps.")] = None,
     minutes: Minutes = None,
     optimizer: Optimizer = "adamw",
@@ -110,7 +118,9 @@ def finetune(
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Random weights, as if not pretrained.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of the head's weights and the order.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 2, help="Of the head's weights and the order.")
+    ] = 0,
     log_every: LogEvery = 50,
     save_every: SaveEvery = 500,
     resume: Resume = False,
@@ -134,6 +144,8 @@ def finetune(
     loaded, tokenizer = load_albert(find_checkpoint(model))
     if tokenizer is None:
         raise ValueError(f"Fine-tuning needs the vocabulary. Received: {model} without one.")
+    if epochs is not None and not 0 < epochs < 1e6:
+        raise ValueError(f"--epochs must be above 0. Received: {epochs}.")
     if epochs is not None:
         steps = max(1, round(epochs * len(labels) / batch))
     recipe = classification.ClassificationRecipe(
@@ -163,17 +175,20 @@ def finetune(
         loaded, _ = load_albert(find_checkpoint(model))  # the timing trained the first one
     classifier = new_classifier()
     classification.compile_classifier(classifier, recipe)
+    batches_from = classification.training_batches(examples.texts, labels, tokenizer, recipe)
+    batches_from(0)
     settings = {
         "model": None if from_scratch else str(model),
+        "vocabulary_sha256": tokenizer.sha256,
         "labels": names,
-        "examples": len(labels),
+        "examples_sha256": classification.fingerprint(examples),
         "dropout": dropout,
         "recipe": dataclasses.asdict(recipe),
     }
     training.begin_run(out, settings, resume=resume)
     reached = training.train(
         classifier,
-        classification.training_batches(examples.texts, labels, tokenizer, recipe),
+        batches_from,
         out,
         total_steps=recipe.total_steps,
         tokens_per_step=batch * length,
@@ -201,6 +216,8 @@ def _timed(recipe, steps, minutes, warmup, resumed, count_steps):
         steps = run_settings(resumed)["settings"]["recipe"]["total_steps"]
     elif steps is None:
         steps = count_steps()
+    if not 0 <= warmup <= steps:
+        raise ValueError(f"--warmup must lie between 0 and the {steps} steps. Received: {warmup}.")
     warmup_steps = round(warmup * steps) if warmup < 1 else round(warmup)
     return dataclasses.replace(recipe, total_steps=steps, warmup_steps=warmup_steps)
 

@@ -1,7 +1,7 @@
 """Text classification: files of labelled texts, batches, recipe and score."""
 
-import csv
 import dataclasses
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from albert_keras.model import config_of
 from albert_keras.tasks.common import optimizer_named, steps_in, wilson_interval
-from albert_keras.text.packing import pack
+from albert_keras.text.packing import pack_texts
 from albert_keras.text.tokenizer import Tokenizer
 
 
@@ -67,7 +67,7 @@ def read_examples(path: str | Path) -> Examples:
     if not path.is_file():
         raise ValueError(f"A file of examples must exist. Received: {path}.")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="\n") as file:
             rows = _json_rows if path.suffix == ".jsonl" else _tab_separated_rows
             texts, labels = [], []
             for line, text, label in rows(path, file):
@@ -83,6 +83,11 @@ def read_examples(path: str | Path) -> Examples:
     if not texts:
         raise ValueError(f"A file of examples must have one. Received: {path}, without any.")
     return Examples(texts, labels)
+
+
+def fingerprint(examples: Examples) -> str:
+    """A hash that other texts or labels would not have."""
+    return hashlib.sha256(json.dumps(examples).encode()).hexdigest()
 
 
 def label_names(examples: Examples) -> list[str]:
@@ -132,7 +137,7 @@ def training_batches(
         return tf.data.Dataset.from_tensor_slices(tf.argsort(draws, stable=True))
 
     def batch_of(rows):
-        inputs = model_inputs(tf.gather(texts, rows), tokenizer, recipe.max_length)
+        inputs = pack_texts(tf.gather(texts, rows), tokenizer, recipe.max_length)
         return inputs, tf.gather(labels, rows)
 
     def batches_from(step):
@@ -142,16 +147,6 @@ def training_batches(
         return batches.map(batch_of, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2)
 
     return batches_from
-
-
-def model_inputs(texts: tf.Tensor, tokenizer: Tokenizer, max_length: int) -> dict[str, tf.Tensor]:
-    """Raw strings `(B,)` to the model's inputs, in graph: what a SavedModel does with a request."""
-    return pack(
-        tokenizer(texts),
-        cls_id=tokenizer.cls_id,
-        sep_id=tokenizer.sep_id,
-        max_length=max_length,
-    )
 
 
 def compile_classifier(model: tf.keras.Model, recipe: ClassificationRecipe) -> None:
@@ -200,7 +195,7 @@ def predict(
     batches = tf.data.Dataset.from_tensor_slices(tf.constant(texts, tf.string)).batch(batch_size)
     probabilities = tf.function(
         lambda batch: tf.nn.softmax(
-            model(model_inputs(batch, tokenizer, max_length), training=False)["logits"]
+            model(pack_texts(batch, tokenizer, max_length), training=False)["logits"]
         ),
         input_signature=[tf.TensorSpec([None], tf.string)],
     )
@@ -236,21 +231,21 @@ def write_predictions(
 
 
 def _tab_separated_rows(path, file):
-    lines = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-    header = next(lines, [])
+    header = file.readline().rstrip("\r\n").split("\t")
     if not {"text", "label"} <= set(header):
         raise ValueError(
             f"The first line must name the columns, text and label among them. Received: {path} "
             f"with {header[:6]}."
         )
     text, label = header.index("text"), header.index("label")
-    for row in lines:
+    for number, line in enumerate(file, 2):
+        row = line.rstrip("\r\n").split("\t")
         if len(row) != len(header):
             raise ValueError(
                 f"Every line must have the {len(header)} fields of the header. Received: {path}, "
-                f"line {lines.line_num} with {len(row)}."
+                f"line {number} with {len(row)}."
             )
-        yield lines.line_num, row[text], row[label]
+        yield number, row[text], row[label]
 
 
 def _json_rows(path, file):

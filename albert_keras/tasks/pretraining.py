@@ -83,7 +83,17 @@ def compiled(pretrainer: tf.keras.Model, recipe: PretrainingRecipe) -> tf.keras.
 def training_batches(
     pretrainer: tf.keras.Model, records: RecordSet, tokenizer: Tokenizer, recipe: PretrainingRecipe
 ) -> Callable[[int], tf.data.Dataset]:
-    """A function that gives the batches from any step on."""
+    """A function that gives the batches from any step on.
+
+    Raises:
+        ValueError: the tokenizer has more pieces than the model, or a number out of its range.
+    """
+    pieces = config_of(pretrainer).vocab_size
+    if tokenizer.vocab_size > pieces:
+        raise ValueError(
+            f"`vocab_size` must not be below the vocabulary's {tokenizer.vocab_size} pieces. "
+            f"Received: {pieces}."
+        )
 
     def batches_from(step):
         return pretraining_batches(

@@ -63,7 +63,7 @@ def commands(out, minutes):
             cli, "finetune", "--model", pretrained, *start, "--train", corpus / "train.tsv",
             "--dev", corpus / "dev.tsv", "--out", scratch if start else finetuned,
             "--length", 64, "--batch", 32, "--minutes", f"{minutes * FINETUNING:.2f}",
-            "--learning-rate", 5e-4,
+            "--learning-rate", 1e-3,
         ]  # fmt: skip
     yield [
         *demo, "examples.demo.baselines", "--corpus", corpus, "--records", records,
@@ -83,6 +83,7 @@ def run(command):
     words = [str(word) for word in command]
     shown = shlex.join(words)
     CONSOLE.print(f"\n$ {shown}", style="bold cyan", soft_wrap=True, highlight=False)
+    CONSOLE.file.flush()  # or the command's own output comes first in a log file
     programs = Path(sys.executable).parent
     ours = words[0] == "python"
     words[0] = sys.executable if ours else str(programs / words[0])
