@@ -15,7 +15,6 @@ import json
 import os
 import platform
 import resource
-import time
 
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -24,6 +23,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras import Lamb, build_albert, build_pretrainer, with_pretraining_loss
+from albert_keras.tasks.common import StepClock
 from benchmarks.floor import product_flops_per_second, random_batch, step_flops
 
 
@@ -45,19 +45,15 @@ def main(argv=None):
     batch = {k: tf.constant(v) for k, v in random_batch(rows, length, predictions).items()}
 
     before = product_flops_per_second(dtype)
-    start = time.perf_counter()
-    model.train_on_batch(batch)
-    first = time.perf_counter() - start
-    seconds = []
-    for _ in range(arguments.steps):
-        start = time.perf_counter()
-        model.train_on_batch(batch)
-        seconds.append(time.perf_counter() - start)
+    clock = StepClock()
+    batches = tf.data.Dataset.from_tensors(batch).repeat()
+    model.fit(batches, steps_per_epoch=1 + arguments.steps, verbose=0, callbacks=[clock])
+    first, *seconds = clock.seconds
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     floor = step_flops(rows, length, predictions) / max(before, product_flops_per_second(dtype))
     if arguments.profile:
         with tf.profiler.experimental.Profile(arguments.profile):
-            model.train_on_batch(batch)
+            model.fit(batches, steps_per_epoch=1, verbose=0)
     print(
         json.dumps(
             {

@@ -1,7 +1,5 @@
 """What tasks share: intervals, optimizers by name, steps for minutes."""
 
-import itertools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -54,4 +52,4 @@ def test_minutes_become_steps_by_timing():
     few, many = (steps_in(minutes, model, batches) for minutes in (0.001, 1.0))
     assert 1 <= few < many
     with pytest.raises(ValueError, match="above 0"):
-        steps_in(0, model, itertools.repeat(None))
+        steps_in(0, model, batches)

@@ -63,7 +63,7 @@ def commands(out, minutes):
             cli, "finetune", "--model", pretrained, *start, "--train", corpus / "train.tsv",
             "--dev", corpus / "dev.tsv", "--out", scratch if start else finetuned,
             "--length", 64, "--batch", 32, "--minutes", f"{minutes * FINETUNING:.2f}",
-            "--learning-rate", 1e-3,
+            "--learning-rate", 5e-4,
         ]  # fmt: skip
     yield [
         *demo, "examples.demo.baselines", "--corpus", corpus, "--records", records,
