@@ -82,9 +82,11 @@ class AlbertConfig:
             if field.type is float and type(value) not in (int, float):
                 raise ValueError(f"`{field.name}` must be a number. Received: {value!r}.")
         if self.hidden_act not in ACTIVATIONS:
+            # "gelu" is one thing to Google and another to Hugging Face.
             raise ValueError(
                 f"`hidden_act` must be one of {', '.join(ACTIVATIONS)}. Received: "
-                f"{self.hidden_act!r}."
+                f'{self.hidden_act!r}. Use "gelu_tanh" (Google\'s "gelu", Hugging Face\'s '
+                '"gelu_new") or "gelu_erf" (Hugging Face\'s "gelu").'
             )
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if not 0 <= getattr(self, name) < 1:
