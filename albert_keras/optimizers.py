@@ -1,5 +1,6 @@
 """Lamb and the learning-rate schedule that ALBERT was trained with."""
 
+import math
 import re
 
 import tensorflow as tf
@@ -35,8 +36,8 @@ class WarmupLinearDecay(tf.keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, peak, warmup_steps, total_steps):
         super().__init__()
-        if peak <= 0:
-            raise ValueError(f"`peak` must be above 0. Received: {peak}.")
+        if not 0 < peak < math.inf:  # NaN as well
+            raise ValueError(f"`peak` must be a number above 0. Received: {peak}.")
         if not 0 <= warmup_steps <= total_steps or total_steps < 1:
             raise ValueError(
                 "`warmup_steps` must lie between 0 and `total_steps`, and that be at least 1. "
