@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -79,8 +80,10 @@ class AlbertConfig:
                 raise ValueError(
                     f"`{field.name}` must be a whole number of at least 1. Received: {value!r}."
                 )
-            if field.type is float and type(value) not in (int, float):
-                raise ValueError(f"`{field.name}` must be a number. Received: {value!r}.")
+            if field.type is float and (
+                type(value) not in (int, float) or not math.isfinite(value)
+            ):
+                raise ValueError(f"`{field.name}` must be a finite number. Received: {value!r}.")
         if self.hidden_act not in ACTIVATIONS:
             # "gelu" is one thing to Google and another to Hugging Face.
             raise ValueError(

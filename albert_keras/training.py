@@ -7,11 +7,15 @@ task. A run is a folder:
     training/         a tf.train.Checkpoint of the model, the optimizer and the step
     metrics.jsonl     one line an interval: step, the model's metrics, learning rate, speed
     tensorboard/      the same numbers for TensorBoard
+
+and, when the command line has trained to the end,
+
+    evaluation.json   the scores on held-out data
+    model/            the checkpoint folder
 """
 
 import json
 import math
-import os
 import signal
 import threading
 import time
@@ -23,10 +27,13 @@ from typing import Any
 import tensorflow as tf
 
 import albert_keras
+from albert_keras.json_file import check_object, read_json, write_json
+from albert_keras.new_file import write_file
 from albert_keras.optimizers import is_keras_3
 from albert_keras.progress import TrainingProgress
 
 SETTINGS, STATE, METRICS, TENSORBOARD = "run.json", "training", "metrics.jsonl", "tensorboard"
+SCORES, MODEL = "evaluation.json", "model"
 
 
 class TrainingDiverged(RuntimeError):
@@ -125,7 +132,7 @@ def begin_run(folder: str | Path, settings: Mapping[str, Any], *, resume: bool =
                 "with the run in it (--resume)."
             )
         Path(folder).mkdir(parents=True)
-        path.write_text(json.dumps(ours, indent=2) + "\n")
+        write_json(path, ours)
         return
     theirs = run_settings(folder)
     if theirs["keras"] != ours["keras"]:
@@ -154,13 +161,9 @@ def run_settings(folder: str | Path) -> dict[str, Any]:
         raise ValueError(
             f"There is no run to resume in {folder}: it has no {SETTINGS}. Leave --resume out."
         )
-    try:
-        settings = json.loads(path.read_text())
-    except ValueError:
-        settings = None
-    if not isinstance(settings, dict) or not {"keras", "settings"} <= set(settings):
-        raise ValueError(f"{path} is damaged, so the run in {folder} cannot go on.")
-    return settings
+    found = read_json(path, keys=["keras", "settings"])
+    check_object(found["settings"], f"{path}: `settings`")
+    return found
 
 
 def refuse_broken_pair(strategy: tf.distribute.Strategy, steps_per_execution: int = 1) -> None:
@@ -300,9 +303,7 @@ def _forget_after(path: Path, step: int) -> None:
         kept = [line for line in whole if json.loads(line)["step"] <= step]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is damaged: a line is not as it was written.") from error
-    partial = path.with_suffix(".partial")
-    partial.write_text("".join(kept))
-    os.replace(partial, path)
+    write_file(path, "".join(kept))
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """export_classifier: a SavedModel that takes raw strings and gives labels."""
 
 import importlib.metadata
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 import albert_keras
+from albert_keras.json_file import write_json
 from albert_keras.model import config_of
 from albert_keras.new_folder import new_folder, refuse_existing
 from albert_keras.text.packing import BYTES_PER_PIECE, pack_texts
@@ -116,8 +116,7 @@ def export_classifier(
         }
         extra = partial / "assets.extra"
         extra.mkdir()
-        text = json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
-        (extra / "metadata.json").write_text(text, encoding="utf-8")
+        write_json(extra / "metadata.json", metadata)
     return target
 
 

@@ -316,6 +316,27 @@ def test_a_folder_that_is_none_is_refused(tmp_path):
         ("config.json", {"num_hidden_groups": 9}, "layer groups make no model"),
         ("config.json", {"id2label": {"0": "a", "1": "b", "2": "c"}}, "name the same labels"),
         ("config.json", {"id2label": {"1": "a", "2": "b", "3": "c"}}, "number the labels from 0"),
+        ("config.json", {"id2label": ["a", "b", "c"]}, "config.json: .*number the labels from 0"),
+        ("config.json", {"id2label": {"x": "a"}}, "config.json: .*number the labels from 0"),
+        ("config.json", {"hidden_act": ["gelu"]}, "config.json: `hidden_act` must be one of"),
+        ("config.json", {"hidden_size": "24"}, "config.json: `hidden_size` must be a whole number"),
+        ("config.json", {"layer_norm_eps": None}, "config.json: `layer_norm_eps` must be a finite"),
+        ("config.json", {"layer_norm_eps": float("inf")}, "must be a finite number. Received: inf"),
+        ("config.json", {"num_hidden_layers": 2.5}, "config.json: these layer groups"),
+        ("albert_keras.json", {"head": {}}, "albert_keras.json: `head` must have a kind.*{}"),
+        ("albert_keras.json", {"head": None}, "albert_keras.json: `head` must have a kind.*None"),
+        ("albert_keras.json", {"head": {"kind": ["x"]}}, "albert_keras.json: `head` must have"),
+        (
+            "albert_keras.json",
+            {"head": {"kind": "classifier", "labels": 3, "dropout": 0.1}},
+            "albert_keras.json: `labels` must be a list of names. Received: 3",
+        ),
+        (
+            "albert_keras.json",
+            {"head": {"kind": "classifier", "labels": LABELS, "dropout": "0.1"}},
+            "albert_keras.json: `dropout` must be a number",
+        ),
+        ("albert_keras.json", {"sharing": None}, "albert_keras.json: `sharing` must be one of"),
         ("albert_keras.json", {"format": 99}, "must have format 1"),
         ("albert_keras.json", {"shiny": 1}, "must have format 1 and the keys"),
     ],
@@ -332,8 +353,12 @@ def test_a_missing_config_key_is_named(saved):
     (saved / "config.json").write_text(json.dumps(fields))
     with pytest.raises(ValueError, match=r"Missing keys: \['layer_norm_eps'\]"):
         load_albert(saved)
-    (saved / "config.json").write_text("{")
-    with pytest.raises(ValueError, match="config.json is no JSON"):
+
+
+@pytest.mark.parametrize("name", ["config.json", "albert_keras.json"])
+def test_a_json_file_that_is_cut_off_is_named(saved, name):
+    (saved / name).write_text((saved / name).read_text()[:40])
+    with pytest.raises(ValueError, match=f"{name} is damaged or cut off"):
         load_albert(saved)
 
 

@@ -290,6 +290,20 @@ def test_a_folder_that_is_no_record_set_is_refused(record_folder, tmp_path):
     manifest.write_text('{"model": "albert"}')
     with pytest.raises(ValueError, match="is not the manifest of a record set"):
         RecordSet.load(record_folder)
+    damaged = {name: value for name, value in good.items() if name != "vocabulary"}
+    manifest.write_text(json.dumps(damaged))
+    with pytest.raises(ValueError, match="manifest.json must have the keys .*without vocabulary"):
+        RecordSet.load(record_folder)
+    manifest.write_text(json.dumps({**good, "vocabulary": None}))
+    with pytest.raises(ValueError, match="manifest.json: `vocabulary` must be a JSON object"):
+        RecordSet.load(record_folder)
+    manifest.write_text(json.dumps({**good, "shards": [{"name": "x"}]}))
+    with pytest.raises(ValueError, match="manifest.json: shard 0 must have .*without records"):
+        RecordSet.load(record_folder)
+    del damaged["version"]
+    manifest.write_text(json.dumps(damaged))
+    with pytest.raises(ValueError, match="version 1 can be read. Received: .* of version None"):
+        RecordSet.load(record_folder)
     manifest.write_text('{"format"')
     with pytest.raises(ValueError, match="manifest.json is damaged"):
         RecordSet.load(record_folder)

@@ -439,15 +439,15 @@ def test_settings_that_contradict_a_baked_model_are_refused(tiny, tmp_path):
 @pytest.mark.parametrize(
     "content,message",
     [
-        ("{", "cannot be read"),
-        ("[]", "is a JSON object"),
-        ('{"do_lower_case": "yes"}', "are true or false. Received: .*lowercase='yes'"),
+        ("{", "tokenizer_config.json is damaged or cut off"),
+        ("[]", "tokenizer_config.json must be a JSON object"),
+        ('{"do_lower_case": "yes"}', "true or false. Received: .*config.json with lowercase='yes'"),
     ],
 )
 def test_a_broken_tokenizer_config_is_refused_by_name(tmp_path, content, message):
     (tmp_path / "spiece.model").write_bytes(TINY.read_bytes())
     (tmp_path / "tokenizer_config.json").write_text(content)
-    with pytest.raises(ValueError, match=f"tokenizer_config.json.*{message}|{message}"):
+    with pytest.raises(ValueError, match=message):
         Tokenizer.load(tmp_path)
 
 

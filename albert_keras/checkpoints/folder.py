@@ -12,7 +12,6 @@ folder is read whole or refused: no tensor is skipped, none is left at its rando
 """
 
 import hashlib
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +20,14 @@ from typing import Any
 import tensorflow as tf
 
 import albert_keras
-from albert_keras.checkpoints.head import build_head, head_fields, head_in_file, head_of, labels_in
+from albert_keras.checkpoints.head import (
+    build_head,
+    check_head,
+    head_fields,
+    head_in_file,
+    head_of,
+    labels_in,
+)
 from albert_keras.checkpoints.huggingface_config import (
     from_huggingface,
     groups_for,
@@ -29,6 +35,7 @@ from albert_keras.checkpoints.huggingface_config import (
 )
 from albert_keras.checkpoints.weights import read_weights, shapes_in, write_weights
 from albert_keras.config import AlbertConfig
+from albert_keras.json_file import read_json, write_json
 from albert_keras.layers import SOP_IN_ORDER
 from albert_keras.model import build_albert, config_of
 from albert_keras.new_folder import new_folder, refuse_existing
@@ -102,8 +109,8 @@ def save_albert(
             "vocabulary_sha256": tokenizer.sha256,
         }
     with new_folder(folder, replace=replace) as partial:
-        (partial / CONFIG).write_text(_json(fields), encoding="utf-8")
-        (partial / OURS).write_text(_json(ours), encoding="utf-8")
+        write_json(partial / CONFIG, fields)
+        write_json(partial / OURS, ours)
         prefix = "" if head["kind"] == "encoder" else "albert."
         write_weights(model, groups_for(config.sharing_pattern), prefix, partial / WEIGHTS)
         # safetensors makes the file private to this user.
@@ -133,10 +140,13 @@ def load_albert(folder: str | Path) -> tuple[tf.keras.Model, Tokenizer | None]:
     fields, ours = _read(folder)
     config, groups = from_huggingface(fields, str(folder / CONFIG))
     if ours is not None:
-        config = AlbertConfig.from_dict({**config.to_dict(), "sharing": ours["sharing"]})
+        try:
+            config = AlbertConfig.from_dict({**config.to_dict(), "sharing": ours["sharing"]})
+        except ValueError as error:
+            raise ValueError(f"{folder / OURS}: {error}") from error
         head = ours["head"]
     else:
-        head = head_in_file(shapes_in(folder / WEIGHTS), fields)
+        head = head_in_file(shapes_in(folder / WEIGHTS), fields, str(folder / CONFIG))
     tokenizer = _read_tokenizer(folder, ours)
     if tokenizer is not None:
         _check_size(tokenizer, config)
@@ -165,7 +175,9 @@ def load_labels(folder: str | Path) -> list[str] | None:
     folder holds no classifier."""
     folder = Path(folder)
     fields, ours = _read(folder)
-    head = ours["head"] if ours else head_in_file(shapes_in(folder / WEIGHTS), fields)
+    if ours is not None:
+        return ours["head"].get("labels")
+    head = head_in_file(shapes_in(folder / WEIGHTS), fields, str(folder / CONFIG))
     return head.get("labels")
 
 
@@ -173,41 +185,26 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """`config.json`, and `albert_keras.json` if this library wrote the folder."""
     if not folder.is_dir():
         raise ValueError(f"A checkpoint is a folder. Received: {folder}, which is none.")
-    fields = _read_json(folder / CONFIG)
+    if not (folder / CONFIG).is_file():
+        raise ValueError(f"A checkpoint folder must hold {CONFIG}. Received: {folder} without it.")
+    fields = read_json(folder / CONFIG)
     if not (folder / OURS).exists():
         return fields, None
-    ours = _read_json(folder / OURS)
+    ours = read_json(folder / OURS)
     if ours.get("format") != FORMAT or set(ours) != OURS_KEYS:
         raise ValueError(
             f"{folder / OURS} must have format {FORMAT} and the keys {sorted(OURS_KEYS)}. "
             f"Received: format {ours.get('format')!r} and {sorted(ours)}. It may be from another "
             "version of this library."
         )
+    check_head(ours["head"], str(folder / OURS))
     labels = ours["head"].get("labels")
-    if labels is not None and labels != labels_in(fields):
+    if labels is not None and labels != labels_in(fields, str(folder / CONFIG)):
         raise ValueError(
             f"{CONFIG} and {OURS} must name the same labels. Received: {folder} with "
-            f"{labels_in(fields)} and {labels}."
+            f"{labels_in(fields, str(folder / CONFIG))} and {labels}."
         )
     return fields, ours
-
-
-def _json(fields: dict[str, Any]) -> str:
-    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise ValueError(
-            f"A checkpoint folder must hold {path.name}. Received: {path.parent} without it."
-        )
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is no JSON: {error}.") from error
-    if not isinstance(fields, dict):
-        raise ValueError(f"{path} must hold one JSON object. Received: {type(fields).__name__}.")
-    return fields
 
 
 def _read_tokenizer(folder: Path, ours: dict[str, Any] | None) -> Tokenizer | None:

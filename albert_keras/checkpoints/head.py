@@ -48,12 +48,32 @@ def head_of(model: tf.keras.Model, labels: Sequence[str] | None) -> dict[str, An
     return {"kind": "encoder"}
 
 
-def head_in_file(names: Iterable[str], fields: Mapping[str, Any]) -> dict[str, Any]:
+def check_head(head: Any, where: str) -> None:
+    """Raises a `ValueError` for what `head_of` cannot have written; `where` names the file."""
+    keys = {"encoder": (), "pretrainer": MASKING, "classifier": ("labels", "dropout")}
+    kind = head.get("kind") if isinstance(head, Mapping) else None
+    if not isinstance(kind, str) or kind not in keys or set(head) != {"kind", *keys[kind]}:
+        raise ValueError(
+            f"{where}: `head` must have a kind, one of {', '.join(keys)}, and the settings of that "
+            f"kind. Received: {head!r}. The file is damaged, or of another version."
+        )
+    labels = head.get("labels", ["", ""])
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        raise ValueError(f"{where}: `labels` must be a list of names. Received: {labels!r}.")
+    numbers = {name: head[name] for name in keys[kind] if name != "labels"}
+    for name, value in numbers.items():
+        open_slots = name == "max_predictions" and value is None
+        if type(value) not in (int, float) and not open_slots:
+            raise ValueError(f"{where}: `{name}` must be a number. Received: {value!r}.")
+
+
+def head_in_file(names: Iterable[str], fields: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The head of a folder that Hugging Face wrote.
 
     Args:
         names: of the tensors in its file.
         fields: its `config.json`.
+        where: the path of that, for error messages.
     """
     names = set(names)
     if "classifier.weight" in names:
@@ -61,7 +81,9 @@ def head_in_file(names: Iterable[str], fields: Mapping[str, Any]) -> dict[str, A
         dropout = fields.get("classifier_dropout_prob")
         if dropout is None:
             dropout = fields["hidden_dropout_prob"]
-        return {"kind": "classifier", "labels": labels_in(fields), "dropout": dropout}
+        head = {"kind": "classifier", "labels": labels_in(fields, where), "dropout": dropout}
+        check_head(head, where)
+        return head
     if any(name.startswith(("predictions.", "sop_classifier.")) for name in names):
         return {"kind": "pretrainer"}
     return {"kind": "encoder"}
@@ -87,16 +109,15 @@ def head_fields(head: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def labels_in(fields: Mapping[str, Any]) -> list[str]:
-    """The labels of a `config.json`, in the order of the logits.
+def labels_in(fields: Mapping[str, Any], where: str) -> list[str]:
+    """The labels of a `config.json` at `where`, in the order of the logits.
 
-    >>> labels_in({"id2label": {"0": "no", "1": "yes"}})
+    >>> labels_in({"id2label": {"0": "no", "1": "yes"}}, "config.json")
     ['no', 'yes']
     """
     # Hugging Face leaves the names out when they are these two.
     names = fields.get("id2label", {"0": "LABEL_0", "1": "LABEL_1"})
-    if sorted(names, key=int) != [str(index) for index in range(len(names))]:
-        raise ValueError(
-            f"`id2label` of config.json must number the labels from 0. Received: {names}."
-        )
+    numbers = sorted(names, key=lambda number: (len(number), number)) if type(names) is dict else []
+    if not numbers or numbers != [str(index) for index in range(len(numbers))]:
+        raise ValueError(f"{where}: `id2label` must number the labels from 0. Received: {names!r}.")
     return [names[str(index)] for index in range(len(names))]

@@ -119,7 +119,7 @@ def from_huggingface(fields: Mapping[str, Any], where: str) -> tuple[AlbertConfi
         if fields.get(key, value) != value:
             raise ValueError(f"{where}: `{key}` must be {value!r}. Received: {fields[key]!r}.")
     activations = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
-    if fields["hidden_act"] not in activations:
+    if fields["hidden_act"] not in [*activations]:  # a list has no hash
         raise ValueError(
             f"{where}: `hidden_act` must be one of {', '.join(activations)}. "
             f"Received: {fields['hidden_act']!r}."
@@ -130,9 +130,13 @@ def from_huggingface(fields: Mapping[str, Any], where: str) -> tuple[AlbertConfi
     if not all(type(size) is int and size > 0 for size in groups) or groups.groups > groups.layers:
         raise ValueError(f"{where}: these layer groups make no model. Received: {groups}.")
     pattern = groups.pattern()
-    return AlbertConfig(
-        **{name: fields[name] for name in SAME},
-        hidden_act=activations[fields["hidden_act"]],
-        num_hidden_layers=len(pattern.attention),
-        sharing=shortest_sharing(pattern),
-    ), groups
+    try:
+        config = AlbertConfig(
+            **{name: fields[name] for name in SAME},
+            hidden_act=activations[fields["hidden_act"]],
+            num_hidden_layers=len(pattern.attention),
+            sharing=shortest_sharing(pattern),
+        )
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
+    return config, groups

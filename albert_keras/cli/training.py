@@ -247,6 +247,9 @@ def _exit_if_stopped(out, reached, total):
 
 
 def _write_scores(out, scores):
-    (out / "evaluation.json").write_text(json.dumps(scores, indent=2) + "\n")
+    from albert_keras.json_file import write_json
+    from albert_keras.training import SCORES
+
+    write_json(out / SCORES, scores)
     shown = {name: value for name, value in scores.items() if isinstance(value, float | int)}
     typer.echo("  ".join(f"{name} {value:.4g}" for name, value in shown.items()))

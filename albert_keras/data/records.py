@@ -1,7 +1,6 @@
 """Record sets: text files -> sharded TFRecord files with a manifest, and back."""
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -14,11 +13,17 @@ import tensorflow as tf
 from albert_keras.data.chunks import MAX_LENGTH, MIN_LENGTH, ChunkFormat, split_records
 from albert_keras.data.corpus import read_documents, text_files, total_bytes
 from albert_keras.data.packer import default_workers, packed_blocks
+from albert_keras.json_file import check_object, parse_json, write_json
 from albert_keras.new_folder import new_folder, refuse_existing
 from albert_keras.text.tokenizer import Tokenizer
 
 MANIFEST = "manifest.json"
 _FORMAT, _VERSION = "albert_keras records", 1
+_PARTS = {
+    "settings": ("length", "short_fraction"),
+    "vocabulary": ("sha256", "size"),
+    "counts": ("chunks",),
+}
 
 _SHARD_TEXT_BYTES = 1 << 26  # about 30 MB of records: what is sorted in memory at once
 _MAX_SHARDS = 1024
@@ -114,7 +119,7 @@ def write_records(
             "dropped": {"sentences_without_tokens": counts["sentences_without_tokens"]},
             "shards": entries,
         }
-        (partial / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+        write_json(partial / MANIFEST, manifest)
     if progress and text_bytes is not None:
         progress(text_bytes, text_bytes)  # line ends were not counted
     return manifest
@@ -149,7 +154,7 @@ class RecordSet:
                 missing or damaged, with its name.
         """
         folder = str(folder)
-        manifest = _read_manifest(folder)
+        manifest = read_manifest(folder)
         if tokenizer is not None and tokenizer.sha256 != manifest["vocabulary"]["sha256"]:
             raise ValueError(
                 f"The records in {folder} were written with another vocabulary (sha256 "
@@ -185,6 +190,38 @@ class RecordSet:
     def record_counts(self) -> list[int]:
         """Records of each shard, in the order of `paths`."""
         return [shard["records"] for shard in self.manifest["shards"]]
+
+
+def read_manifest(folder: str) -> dict:
+    """The manifest of a record set, checked in itself but not against the shards.
+
+    Raises:
+        ValueError: there is none, or it is damaged or of another version; with its path.
+    """
+    path = tf.io.gfile.join(folder, MANIFEST)
+    if not tf.io.gfile.exists(path):
+        raise ValueError(
+            f"A record set is a folder with a {MANIFEST}. Received: {folder}, which has none. "
+            "Write one with `albert-keras records`."
+        )
+    with tf.io.gfile.GFile(path, "rb") as file:  # may be on a remote file system
+        data = file.read()
+    manifest = parse_json(data, path)
+    if manifest.get("format") != _FORMAT:
+        raise ValueError(f"{path} is not the manifest of a record set. Name another folder.")
+    if manifest.get("version") != _VERSION:
+        raise ValueError(
+            f"Records of version {_VERSION} can be read. Received: {path} of version "
+            f"{manifest.get('version')}. Write them again with this release."
+        )
+    check_object(manifest, path, [*_PARTS, "dropped", "unit_bytes", "max_sentences", "shards"])
+    for name, keys in _PARTS.items():
+        check_object(manifest[name], f"{path}: `{name}`", keys)
+    if not isinstance(manifest["shards"], list):
+        raise ValueError(f"{path}: `shards` must be a list. Received: {manifest['shards']!r}.")
+    for number, shard in enumerate(manifest["shards"]):
+        check_object(shard, f"{path}: shard {number}", ("name", "records", "bytes", "sha256"))
+    return manifest
 
 
 def _check_arguments(layout, workers, shards):
@@ -261,28 +298,6 @@ def _write_shards(spool_folder, spools, folder, shards, layout):
             }
         )
     return entries, max_sentences
-
-
-def _read_manifest(folder):
-    path = tf.io.gfile.join(folder, MANIFEST)
-    if not tf.io.gfile.exists(path):
-        raise ValueError(
-            f"A record set is a folder with a {MANIFEST}. Received: {folder}, which has none. "
-            "Write one with `albert-keras records`."
-        )
-    with tf.io.gfile.GFile(path) as file:
-        try:
-            manifest = json.load(file)
-        except ValueError as error:
-            raise ValueError(f"{path} is damaged: {error}. Write the records again.") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
-        raise ValueError(f"{path} is not the manifest of a record set. Name another folder.")
-    if manifest["version"] != _VERSION:
-        raise ValueError(
-            f"Records of version {_VERSION} can be read. Received: {path} of version "
-            f"{manifest['version']}. Write them again with this release."
-        )
-    return manifest
 
 
 def _check_shard(path, shard, verify):

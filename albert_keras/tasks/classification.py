@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.model import config_of
+from albert_keras.new_file import write_file
 from albert_keras.tasks.common import optimizer_named, steps_in, wilson_interval
 from albert_keras.text.packing import pack_texts
 from albert_keras.text.tokenizer import Tokenizer
@@ -227,7 +228,7 @@ def write_predictions(
     for text, label, row in zip(*examples, probabilities, strict=True):
         text = " ".join(text.split())
         lines.append(f"{text}\t{label}\t{names[row.argmax()]}\t{row.max():.4f}\n")
-    path.write_text("".join(lines), encoding="utf-8")
+    write_file(path, "".join(lines))
 
 
 def _tab_separated_rows(path, file):

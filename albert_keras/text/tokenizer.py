@@ -1,7 +1,6 @@
 """Tokenizer: one SentencePiece model, seen from Python and from a graph."""
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.json_file import read_json, write_json
+from albert_keras.new_file import write_file
 from albert_keras.text import model_proto
 from albert_keras.text.digit_comma import DigitComma, is_digit_comma
 from albert_keras.text.normalization import BAKED_NAMES, normalizer_name
@@ -192,11 +193,8 @@ class Tokenizer(tf.Module):
             "cls_token": CLS,
             "mask_token": MASK,
         }
-        text = json.dumps(config, indent=2) + "\n"
-        for file, content in ((target, self.model_bytes), (folder / CONFIG_FILE, text.encode())):
-            partial = file.with_name(file.name + ".partial")
-            partial.write_bytes(content)
-            partial.replace(file)
+        write_file(target, self.model_bytes)
+        write_json(folder / CONFIG_FILE, config)
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Piece ids in graph.
@@ -320,17 +318,12 @@ def _read_config(path: Path) -> dict[str, bool]:
     """The two settings of a tokenizer_config.json; empty when there is no such file."""
     if not path.exists():
         return {}
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-        settings = {
-            # Hugging Face's defaults.
-            "lowercase": config.get("do_lower_case", True),
-            "keep_accents": config.get("keep_accents", False),
-        }
-    except (OSError, ValueError, AttributeError) as error:
-        raise ValueError(
-            f"{CONFIG_FILE} is a JSON object. Received: {path}, which cannot be read ({error})."
-        ) from error
+    config = read_json(path)
+    settings = {
+        # Hugging Face's defaults.
+        "lowercase": config.get("do_lower_case", True),
+        "keep_accents": config.get("keep_accents", False),
+    }
     for key, value in settings.items():
         if not isinstance(value, bool):
             raise ValueError(
