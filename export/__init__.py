@@ -1,6 +1,14 @@
 """SavedModels that take raw strings, and the proof that they answer."""
 
+import importlib
+
 from .ask import ask
-from .saved_model import export_classifier
 
 __all__ = ["ask", "export_classifier"]
+
+
+def __getattr__(name):
+    # When it is first used (PEP 562): it loads Keras and the models, which asking does not need.
+    if name != "export_classifier":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.saved_model").export_classifier

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from albert_keras.served_folder import versions_in
 from albert_keras.text.sentencepiece import sentencepiece_ops
 
 from .self_check import SIGNATURE
@@ -18,24 +19,22 @@ def ask(folder: str | Path, texts: Sequence[str]) -> list[tuple[str, float, str]
         texts: any strings.
 
     Raises:
-        ValueError: there is no SavedModel, or not one of `export_classifier`.
+        ValueError: there is no SavedModel, a damaged one, or not one of `export_classifier`.
 
     Example:
 
     >>> ask("served/mail", ["Win a prize now!"])
     [('spam', 0.98, 'Win a prize now!')]
     """
-    folder = Path(folder)
-    versions = [path.parent for path in folder.glob("[0-9]*/saved_model.pb")]
-    if versions:
-        folder = max(versions, key=lambda path: int(path.name))
-    if not (folder / "saved_model.pb").is_file():
-        raise ValueError(
-            "An export is a folder with saved_model.pb, or with numbered versions of it. Received: "
-            f"{folder}. Make one with `albert-keras export`."
-        )
+    folder = versions_in(folder)[-1]
     sentencepiece_ops()  # registers what the graph tokenises with
-    loaded = tf.saved_model.load(str(folder))
+    try:
+        loaded = tf.saved_model.load(str(folder))
+    except Exception as error:  # any: each is a way in which a file can be broken
+        raise ValueError(
+            f"The export in {folder} is damaged or cut off: {type(error).__name__}: {error}. Copy "
+            "it again, or export the model again."
+        ) from error
     signature = loaded.signatures.get(SIGNATURE)
     if signature is None or not {"label", "score"} <= set(signature.structured_outputs):
         raise ValueError(

@@ -1,7 +1,11 @@
 """An export answers raw strings as the Keras model does, in loaders that know no Keras."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ from tests.small_tokenizer import VOCAB_SIZE, small_tokenizer
 
 pytestmark = pytest.mark.both_kerases
 
+ROOT = Path(__file__).parents[1]
 LABELS = ["harbour", "Küche", "dog"]
 SENTENCES = [
     "The quick brown fox jumps over the lazy dog.",
@@ -328,6 +333,43 @@ def test_the_newest_version_is_asked(exported, answer, tmp_path):
     (tmp_path / "9").mkdir()
     (tmp_path / "9" / "saved_model.pb").write_bytes(b"")
     assert ask(tmp_path, TEXTS) == got
+
+
+def test_folders_that_are_no_versions_are_looked_past(exported, tmp_path):
+    shutil.copytree(exported, tmp_path / "1")
+    shutil.copytree(exported, tmp_path / "1old")
+    assert ask(tmp_path, TEXTS) == ask(exported, TEXTS)
+
+
+@pytest.mark.parametrize("name", ["variables/variables.data-00000-of-00001", "saved_model.pb"])
+@pytest.mark.parametrize("size", [0, 100])
+def test_an_export_with_a_file_that_is_cut_off_is_named(exported, tmp_path, name, size):
+    shutil.copytree(exported, tmp_path / "1")
+    (tmp_path / "1" / name).write_bytes((exported / name).read_bytes()[:size])
+    with pytest.raises(ValueError, match=f"The export in {tmp_path}/1 is damaged or cut off"):
+        ask(tmp_path, ["A text."])
+
+
+def test_asking_loads_no_keras_and_no_models(exported):
+    process = subprocess.run(
+        [
+            *(sys.executable, "-c"),
+            "import sys\n"
+            "import tensorflow\n"  # looks for Keras itself
+            "before = set(sys.modules)\n"
+            "from albert_keras.export import ask\n"
+            f"ask({str(exported)!r}, ['A text.'])\n"
+            "print(*sorted(set(sys.modules) - before))",
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stderr
+    loaded = process.stdout.split()
+    assert "albert_keras.export.ask" in loaded
+    heavy = ("keras", "tf_keras", "tensorflow_text", "albert_keras.model", "albert_keras.layers")
+    assert not [name for name in loaded if name.startswith(heavy)]
 
 
 def test_a_folder_that_is_no_export_is_refused(tmp_path):

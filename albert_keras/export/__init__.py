@@ -1,10 +1,16 @@
 """Checkout-only stand-in, never packaged: `setup.cfg` installs `export/` as this."""
 
+import importlib
 from pathlib import Path
 
 __path__ = [str(Path(__file__).parents[2] / "export")]
 
 from albert_keras.export.ask import ask  # noqa: E402
-from albert_keras.export.saved_model import export_classifier  # noqa: E402
 
 __all__ = ["ask", "export_classifier"]
+
+
+def __getattr__(name):
+    if name != "export_classifier":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.saved_model").export_classifier
