@@ -1,14 +1,15 @@
 """What a folder of ours holds, and what a model in it costs."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from albert_keras.checkpoints import find_checkpoint, load_albert
-from albert_keras.data.records import MANIFEST
+from albert_keras.data.records import MANIFEST, read_manifest
+from albert_keras.json_file import check_object, read_json
 from albert_keras.model import config_of
+from albert_keras.served_folder import SAVED_MODEL, versions_in
 from albert_keras.text.tokenizer import MODEL_FILE, Tokenizer
-from albert_keras.training import SETTINGS, STATE
+from albert_keras.training import MODEL, SCORES, SETTINGS, STATE, run_settings
 
 
 def describe(path: str | Path) -> dict[str, Any]:
@@ -30,11 +31,11 @@ def describe(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     if (path / MANIFEST).is_file():
         return _records(path)
-    if list(path.glob("**/saved_model.pb")):
+    if (path / SAVED_MODEL).is_file() or list(path.glob(f"*/{SAVED_MODEL}")):
         return _export(path)
-    if (path / SETTINGS).is_file() and not (path / "model").exists():
+    if (path / SETTINGS).is_file():
         return _run(path)
-    if (path / "config.json").is_file() or (path / "model" / "config.json").is_file():
+    if (path / "config.json").is_file() or (path / MODEL / "config.json").is_file():
         return _checkpoint(find_checkpoint(path))
     if path.is_file() or (path / MODEL_FILE).is_file():
         return _vocabulary(Tokenizer.load(path))
@@ -55,7 +56,7 @@ def pieces(path: str | Path, text: str) -> list[tuple[str, int, int, int]]:
 
 
 def _records(path):
-    manifest = json.loads((path / MANIFEST).read_text())
+    manifest = read_manifest(str(path))
     return {
         "kind": "records",
         **manifest["settings"],
@@ -68,24 +69,51 @@ def _records(path):
 
 def _export(path):
     found = {"kind": "export"}
-    for metadata in sorted(path.glob("**/assets.extra/metadata.json")):
-        fields = json.loads(metadata.read_text(encoding="utf-8"))
-        found[f"version {metadata.parents[1].name}"] = (
-            f"{len(fields['labels'])} labels ({', '.join(fields['labels'][:8])}), at most "
-            f"{fields['max_length']} pieces, vocabulary {fields['vocabulary_sha256'][:12]}"
+    for version in versions_in(path):
+        metadata = version / "assets.extra" / "metadata.json"
+        if not metadata.is_file():
+            found[f"version {version.name}"] = "not written by albert-keras export"
+            continue
+        fields = read_json(metadata, keys=["labels", "max_length", "vocabulary_sha256"])
+        found[f"version {version.name}"] = (
+            f"{_listed(fields['labels'], metadata)}, at most {fields['max_length']} pieces, "
+            f"vocabulary {str(fields['vocabulary_sha256'])[:12]}"
         )
     return found
 
 
 def _run(path):
-    settings = json.loads((path / SETTINGS).read_text())
+    run = run_settings(path)
+    settings = run["settings"]
+    check_object(settings, f"{path / SETTINGS}: `settings`", ["recipe"])
+    recipe = settings["recipe"]
+    check_object(recipe, f"{path / SETTINGS}: `recipe`", ["total_steps"])
     saved = sorted(int(file.stem.rsplit("-", 1)[1]) for file in (path / STATE).glob("step-*.index"))
-    return {
-        "kind": "run that has not ended",
+    ended = (path / MODEL).exists()
+    found = {
+        "kind": "run that has ended" if ended else "run that has not ended",
+        "steps done": f"{saved[-1] if saved else 0:,} of {recipe['total_steps']:,}",
         "saved steps": ", ".join(map(str, saved)) or "none",
-        "Keras": settings["keras"],
-        **settings["settings"]["recipe"],
+        "Keras": run["keras"],
+        **recipe,
     }
+    if "labels" in settings:
+        found["labels"] = _listed(settings["labels"], path / SETTINGS)
+    if (path / SCORES).is_file():
+        for name, score in read_json(path / SCORES).items():
+            if isinstance(score, int | float):
+                found[f"score: {name}"] = score
+    if ended:
+        checkpoint = _checkpoint(path / MODEL)
+        found |= {"model": checkpoint.pop("kind"), **checkpoint}
+    return found
+
+
+def _listed(labels, where):
+    if not isinstance(labels, list):
+        raise ValueError(f"{where}: `labels` must be a list. Received: {labels!r}.")
+    more = ", ..." if len(labels) > 8 else ""
+    return f"{len(labels)} labels ({', '.join(map(str, labels[:8]))}{more})"
 
 
 def _checkpoint(path):
