@@ -42,6 +42,17 @@ def test_either_form_of_file_gives_texts_and_labels(tmp_path, name, content):
         ("a.jsonl", b'["A"]\n', "line 1 must be a JSON object"),
         ("a.jsonl", b'{"text": "A"}\n', "line 1: text 'A', label None"),
         ("a.jsonl", b'{"text": "A", "label": 3}\n', "label 3"),
+        ("a.jsonl", b'\n{"text": "A\\ud800", "label": "x"}', "a.jsonl, line 2: a text .*ud800"),
+        ("a.jsonl", b'{"text": "A", "label": "\\udc80x"}', "a.jsonl, line 1: a label .*udc80"),
+        (
+            "a.jsonl",
+            b'{"text": "A", "label": "x\\ty"}',
+            r"one line.*a.jsonl, line 1: .*'x\\ty'",
+        ),
+        ("a.jsonl", b'{"text": "A", "label": "x\\n"}', r"one line.*a.jsonl, line 1: label 'x\\n'"),
+        ("a.jsonl", b'{"text": "A", "label": "x\\u2028y"}', "one line.*a.jsonl, line 1"),
+        ("a.tsv", b"text\tlabel\nA\tx\x0by\n", "one line.*a.tsv, line 2"),
+        ("a.csv", b"text,label\nA,yes\n", "first line must name.*a.csv with .'text,label'"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_by_name_and_line(tmp_path, name, content, reason):

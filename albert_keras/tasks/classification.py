@@ -56,7 +56,8 @@ def read_examples(path: str | Path) -> Examples:
 
     Raises:
         ValueError: a missing or empty file, no such columns, invalid UTF-8, or an empty label or a
-            line with too few fields, with file and line.
+            line with too few fields, a label that is no single line, or a lone surrogate, with
+            file and line.
 
     Example:
 
@@ -77,6 +78,7 @@ def read_examples(path: str | Path) -> Examples:
                         f"Every example needs a text and a label. Received: {path}, line {line}: "
                         f"text {text!r}, label {label!r}."
                     )
+                _refuse_unprintable(path, line, text, label)
                 texts.append(text)
                 labels.append(label)
     except UnicodeDecodeError as error:
@@ -229,6 +231,24 @@ def write_predictions(
         text = " ".join(text.split())
         lines.append(f"{text}\t{label}\t{names[row.argmax()]}\t{row.max():.4f}\n")
     write_file(path, "".join(lines))
+
+
+def _refuse_unprintable(path, line, text, label):
+    """A JSON string can hold what neither UTF-8 nor a line of predictions.tsv can."""
+    for name, value in (("text", text), ("label", label)):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"Texts and labels must be Unicode. Received: {path}, line {line}: a {name} with "
+                f"the lone surrogate {value[error.start]!r}. Write the character itself, or both "
+                "halves of its pair."
+            ) from None
+    if "\t" in label or label.splitlines() != [label]:
+        raise ValueError(
+            f"A label must be one line without tabs. Received: {path}, line {line}: label "
+            f"{label!r}."
+        )
 
 
 def _tab_separated_rows(path, file):
