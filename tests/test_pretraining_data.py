@@ -208,6 +208,10 @@ def test_a_shorter_sequence_draws_windows_from_the_same_records(records):
     "options,message",
     [
         ({"batch_size": 0}, "`batch_size` must be at least 1"),
+        (
+            {"batch_size": 10_000},
+            r"not be above .*Received: 10000, and \d+ records",
+        ),
         ({"start_step": -1}, "`start_step` at least 0"),
         ({"seed": -1}, "`seed` in 0"),
         ({"sequence_length": 4}, "at least 5"),

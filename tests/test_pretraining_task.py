@@ -109,6 +109,15 @@ def test_a_few_steps_lower_the_loss(records, pretrainer):
     assert history[-1] < history[0] - 0.1  # the log is a running mean
 
 
+def test_a_model_of_one_segment_is_refused(records):
+    config = config_from("tiny", {"vocab_size": small_tokenizer().vocab_size, "type_vocab_size": 1})
+    model = new_pretrainer(config, RECIPE)
+    with pytest.raises(ValueError, match="`type_vocab_size` must be at least 2. Received: 1"):
+        training_batches(model, records, small_tokenizer(), RECIPE)
+    with pytest.raises(ValueError, match="`type_vocab_size` must be at least 2. Received: 1"):
+        evaluate(model, records, small_tokenizer(), sequence_length=LENGTH)
+
+
 def test_sequences_longer_than_the_positions_are_refused():
     with pytest.raises(ValueError, match="length 65, 64 positions"):
         new_pretrainer(PRESETS["tiny"], PretrainingRecipe(sequence_length=65))

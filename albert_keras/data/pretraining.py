@@ -58,7 +58,7 @@ def pretraining_batches(
         `sop_labels` int32 and `sop_weights` float32 [B].
 
     Raises:
-        ValueError: an argument out of its range.
+        ValueError: an argument out of its range, or, with `repeat`, fewer records than a batch.
 
     Example:
         >>> batches = pretraining_batches(
@@ -72,6 +72,11 @@ def pretraining_batches(
         raise ValueError(
             "`batch_size` must be at least 1, `start_step` at least 0 and `seed` in 0..2**32 - 1. "
             f"Received: {batch_size}, {start_step} and {seed}."
+        )
+    if repeat and batch_size > records.num_records:
+        raise ValueError(
+            f"`batch_size` must not be above the number of records. Received: {batch_size}, and "
+            f"{records.num_records} records in {records.folder}. Use a smaller batch or more text."
         )
     layout, max_sentences = records.layout, records.max_sentences
 

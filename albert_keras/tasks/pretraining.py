@@ -86,14 +86,10 @@ def training_batches(
     """A function that gives the batches from any step on.
 
     Raises:
-        ValueError: the tokenizer has more pieces than the model, or a number out of its range.
+        ValueError: the tokenizer has more pieces than the model, the model knows a single segment,
+            or a number is out of its range.
     """
-    pieces = config_of(pretrainer).vocab_size
-    if tokenizer.vocab_size > pieces:
-        raise ValueError(
-            f"`vocab_size` must not be below the vocabulary's {tokenizer.vocab_size} pieces. "
-            f"Received: {pieces}."
-        )
+    _refuse_misfit(pretrainer, tokenizer)
 
     def batches_from(step):
         return pretraining_batches(
@@ -145,7 +141,11 @@ def evaluate(
         mlm_loss (nats a masked piece), mlm_accuracy, masked_tokens, unigram_entropy (nats: of the
         distribution of those very masked pieces, which no guess without context can beat),
         sop_loss, sop_accuracy, sop_examples, and 95 % intervals of both accuracies.
+
+    Raises:
+        ValueError: as `training_batches`.
     """
+    _refuse_misfit(pretrainer, tokenizer)
     batches = pretraining_batches(
         records,
         batch_size=batch_size,
@@ -196,6 +196,20 @@ def evaluate(
         "sop_accuracy_interval": wilson_interval(sop_correct, pairs),
         "sop_examples": int(pairs),
     }
+
+
+def _refuse_misfit(pretrainer, tokenizer):
+    config = config_of(pretrainer)
+    if tokenizer.vocab_size > config.vocab_size:
+        raise ValueError(
+            f"`vocab_size` must not be below the vocabulary's {tokenizer.vocab_size} pieces. "
+            f"Received: {config.vocab_size}."
+        )
+    if config.type_vocab_size < 2:  # a CPU stops at segment id 1, a GPU reads zeros for it
+        raise ValueError(
+            "Sentence-order prediction tells two segments apart, so `type_vocab_size` must be at "
+            f"least 2. Received: {config.type_vocab_size}."
+        )
 
 
 def _masking(pretrainer, tokenizer):
