@@ -51,5 +51,6 @@ def test_minutes_become_steps_by_timing():
     batches = tf.data.Dataset.from_tensors((x, x[:, :1])).repeat()
     few, many = (steps_in(minutes, model, batches) for minutes in (0.001, 1.0))
     assert 1 <= few < many
-    with pytest.raises(ValueError, match="above 0"):
-        steps_in(0, model, batches)
+    for minutes in (0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="must be a number above 0"):
+            steps_in(minutes, model, batches)

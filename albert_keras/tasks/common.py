@@ -70,8 +70,8 @@ def steps_in(minutes: float, model: tf.keras.Model, batches: tf.data.Dataset) ->
         model: compiled; the timing trains it, so throw it away.
         batches: endless, as `fit` takes them.
     """
-    if not minutes > 0:
-        raise ValueError(f"`minutes` must be above 0. Received: {minutes}.")
+    if not 0 < minutes < math.inf:  # NaN as well
+        raise ValueError(f"`minutes` must be a number above 0. Received: {minutes}.")
     clock = StepClock()
     # By fit, as the run itself: a call of train_on_batch also waits for the iterator it makes to
     # end, which tf.data polls at 10, 20, 40, ... ms.
