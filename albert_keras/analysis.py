@@ -7,9 +7,9 @@ from albert_keras.checkpoints import find_checkpoint, load_albert
 from albert_keras.data.records import MANIFEST, read_manifest
 from albert_keras.json_file import check_object, read_json
 from albert_keras.model import config_of
+from albert_keras.run_folder import MODEL, SCORES, SETTINGS, STATE, run_settings
 from albert_keras.served_folder import SAVED_MODEL, versions_in
 from albert_keras.text.tokenizer import MODEL_FILE, Tokenizer
-from albert_keras.training import MODEL, SCORES, SETTINGS, STATE, run_settings
 
 
 def describe(path: str | Path) -> dict[str, Any]:

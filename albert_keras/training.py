@@ -1,17 +1,7 @@
 """train: `model.fit` that can be stopped at any moment and goes on exactly where it stopped.
 
 It takes a compiled model and a function that gives the batches from any step on, and knows no
-task. A run is a folder:
-
-    run.json          the settings, the Keras and the library version that the run began with
-    training/         a tf.train.Checkpoint of the model, the optimizer and the step
-    metrics.jsonl     one line an interval: step, the model's metrics, learning rate, speed
-    tensorboard/      the same numbers for TensorBoard
-
-and, when the command line has trained to the end,
-
-    evaluation.json   the scores on held-out data
-    model/            the checkpoint folder
+task. A run is a folder; see `run_folder`.
 """
 
 import json
@@ -19,25 +9,20 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 
-import albert_keras
-from albert_keras.json_file import check_object, read_json, write_json
 from albert_keras.new_file import write_file
 from albert_keras.optimizers import is_keras_3
 from albert_keras.progress import TrainingProgress
-
-SETTINGS, STATE, METRICS, TENSORBOARD = "run.json", "training", "metrics.jsonl", "tensorboard"
-SCORES, MODEL = "evaluation.json", "model"
+from albert_keras.run_folder import METRICS, STATE, TENSORBOARD
 
 
 class TrainingDiverged(RuntimeError):
-    """The loss is no longer a number."""
+    """The loss or a weight is no longer a finite number."""
 
 
 def train(
@@ -71,7 +56,7 @@ def train(
         The step that was reached: less than `total_steps` if the process was asked to stop.
 
     Raises:
-        TrainingDiverged: the loss is NaN or infinite.
+        TrainingDiverged: the loss or a weight is NaN or infinite; such weights are never saved.
         ValueError: the run belongs to the other Keras, or a number is out of its range.
 
     Example:
@@ -93,7 +78,7 @@ def train(
         return start
     _forget_after(folder / METRICS, start)
     with TrainingProgress(total_steps, start, tokens_per_step, quiet=quiet) as progress:
-        log = _IntervalLog(folder, total_steps, log_every, tokens_per_step, progress)
+        log = _IntervalLog(folder, state, total_steps, log_every, tokens_per_step, progress)
         with _stop_when_asked(model):
             model.fit(
                 batches_from(start),
@@ -105,65 +90,6 @@ def train(
             )
     state.save()
     return state.step
-
-
-def begin_run(folder: str | Path, settings: Mapping[str, Any], *, resume: bool = False) -> None:
-    """Makes the folder of a run, or checks that the one to resume had the same settings.
-
-    Args:
-        folder: of the run.
-        settings: what decides its result, as JSON can hold it.
-        resume: go on with a run that is there.
-
-    Raises:
-        ValueError: the folder exists and `resume` is False; it does not and `resume` is True; or
-            the run there began with other settings or on the other Keras.
-    """
-    path = Path(folder) / SETTINGS
-    ours = {
-        "library_version": albert_keras.__version__,
-        "keras": 3 if is_keras_3() else 2,
-        "settings": json.loads(json.dumps(settings)),
-    }
-    if not resume:
-        if Path(folder).exists():
-            raise ValueError(
-                f"The output folder must not exist yet. Received: {folder}. Name another, or go on "
-                "with the run in it (--resume)."
-            )
-        Path(folder).mkdir(parents=True)
-        write_json(path, ours)
-        return
-    theirs = run_settings(folder)
-    if theirs["keras"] != ours["keras"]:
-        raise ValueError(
-            f"A run goes on with the Keras that it began with. Received: {folder} of Keras "
-            f"{theirs['keras']}, and this is Keras {ours['keras']}. Set TF_USE_LEGACY_KERAS="
-            f"{int(theirs['keras'] == 2)}."
-        )
-    changed = {
-        name: (theirs["settings"].get(name), ours["settings"].get(name))
-        for name in sorted({*theirs["settings"], *ours["settings"]})
-        if theirs["settings"].get(name) != ours["settings"].get(name)
-    }
-    if changed:
-        differences = "; ".join(f"{name} was {a}, is {b}" for name, (a, b) in changed.items())
-        raise ValueError(
-            f"A run goes on with the settings that it began with. Received: {folder} and other "
-            f"settings: {differences}. Repeat the first command with --resume added."
-        )
-
-
-def run_settings(folder: str | Path) -> dict[str, Any]:
-    """What `begin_run` wrote: library_version, keras, settings."""
-    path = Path(folder) / SETTINGS
-    if not path.is_file():
-        raise ValueError(
-            f"There is no run to resume in {folder}: it has no {SETTINGS}. Leave --resume out."
-        )
-    found = read_json(path, keys=["keras", "settings"])
-    check_object(found["settings"], f"{path}: `settings`")
-    return found
 
 
 def refuse_broken_pair(strategy: tf.distribute.Strategy, steps_per_execution: int = 1) -> None:
@@ -192,7 +118,7 @@ class SavedState:
 
     def __init__(self, model: tf.keras.Model, folder: Path):
         model.optimizer.build(model.trainable_variables)  # its slots must exist to be restored
-        self._optimizer, self._folder = model.optimizer, folder
+        self._model, self._optimizer, self._folder = model, model.optimizer, folder
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
         self._manager = tf.train.CheckpointManager(
             self._checkpoint, str(folder), max_to_keep=2, checkpoint_name="step"
@@ -221,7 +147,29 @@ class SavedState:
         return self.step
 
     def save(self) -> None:
+        """Raises TrainingDiverged, and saves nothing, when a variable is no finite number.
+
+        So what is saved is always from before a divergence. The loss alone cannot tell: it is that
+        of the weights before the last step.
+        """
+        variables = [*self._model.weights, *self._optimizer.variables]
+        floats = [v for v in map(tf.convert_to_tensor, variables) if v.dtype.is_floating]
+        if not all(bool(tf.reduce_all(tf.math.is_finite(v))) for v in floats):
+            raise self.diverged("A weight")
         self._manager.save(checkpoint_number=self.step)
+
+    def diverged(self, what: str) -> TrainingDiverged:
+        """The error that says what there is to go back to."""
+        newest = self._manager.latest_checkpoint
+        saved = (
+            f"The state saved at step {newest.rpartition('-')[2]} is from before"
+            if newest
+            else "No state was saved before"
+        )
+        return TrainingDiverged(
+            f"{what} is not a finite number any more at step {self.step}. {saved}. Begin again "
+            "with a lower learning rate or a longer warm-up."
+        )
 
 
 class _Saver(tf.keras.callbacks.Callback):
@@ -237,8 +185,9 @@ class _Saver(tf.keras.callbacks.Callback):
 class _IntervalLog(tf.keras.callbacks.Callback):
     """Writes the mean of each interval's metrics, then starts them afresh."""
 
-    def __init__(self, folder, total_steps, every, tokens_per_step, progress):
+    def __init__(self, folder, state, total_steps, every, tokens_per_step, progress):
         super().__init__()
+        self._state = state
         self._path = folder / METRICS
         self._total_steps, self._every = total_steps, every
         self._tokens_per_step, self._progress = tokens_per_step, progress
@@ -254,11 +203,9 @@ class _IntervalLog(tf.keras.callbacks.Callback):
             self._progress.advance(step)
             return
         metrics = {name: float(value) for name, value in logs.items()}
-        if not all(math.isfinite(value) for value in metrics.values()):
-            raise TrainingDiverged(
-                f"The loss is not a number any more at step {step}: {metrics}. Lower the learning "
-                "rate or lengthen the warm-up; the last saved state is from before."
-            )
+        for name, value in metrics.items():
+            if not math.isfinite(value):
+                raise self._state.diverged(name)
         now = time.monotonic()
         metrics |= {
             "learning_rate": last_learning_rate(self.model.optimizer),

@@ -41,6 +41,8 @@ def ask(folder: str | Path, texts: Sequence[str]) -> list[tuple[str, float, str]
             f"A classifier's export has a {SIGNATURE!r} signature that gives label and score. "
             f"Received: {folder} with the signatures {sorted(loaded.signatures)}."
         )
-    answer = signature(text=tf.constant(texts, tf.string, shape=[len(texts)]))
+    # The graph repairs what is not UTF-8, so a lone surrogate may reach it.
+    data = [text.encode(errors="surrogatepass") for text in texts]
+    answer = signature(text=tf.constant(data, tf.string, shape=[len(data)]))
     labels = [label.decode() for label in answer["label"].numpy()]
     return list(zip(labels, answer["score"].numpy().tolist(), texts, strict=True))

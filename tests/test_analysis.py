@@ -7,7 +7,7 @@ import pytest
 from albert_keras import build_albert, build_classifier, save_albert
 from albert_keras.analysis import describe
 from albert_keras.json_file import write_json
-from albert_keras.training import begin_run
+from albert_keras.run_folder import begin_run
 
 SETTINGS = {"recipe": {"total_steps": 40, "batch_size": 8}, "labels": ["no", "yes"]}
 SCORES = {"accuracy": 0.75, "accuracy_interval": [0.6, 0.9], "labels": ["no", "yes"], "examples": 4}

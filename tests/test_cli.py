@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from albert_keras import cli
+from albert_keras.run_folder import only_process_in
 
 ROOT = Path(__file__).parents[1]
 TINY = ["--preset", "tiny", "--length", "32", "--batch", "4", "--optimizer", "adamw"]
@@ -118,6 +119,21 @@ def test_inspect_says_what_a_folder_holds(work, albert_keras, name, words):
     assert code == 0 and all(word in out for word in words), out
 
 
+def test_inspect_of_a_run_shows_its_steps_scores_labels_and_settings(work, albert_keras):
+    code, out, _ = albert_keras("inspect", work / "finetuned")
+    values = dict(line.split("\t") for line in out.splitlines())
+    accuracy = json.loads((work / "finetuned" / "evaluation.json").read_text())["accuracy"]
+    assert values["steps done"] == "4 of 4" and values["labels"] == "2 labels (grant, other)"
+    assert values["score: accuracy"] == str(accuracy) and values["batch_size"] == "4"
+
+
+def test_what_is_not_shown_on_a_terminal_is_not_cut(work, albert_keras, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    code, out, _ = albert_keras("inspect", work / "vocab")
+    [sha] = [line.split("\t")[1] for line in out.splitlines() if line.startswith("sha256\t")]
+    assert len(sha) == 64
+
+
 def test_inspect_shows_the_pieces_of_a_text(work, albert_keras):
     code, out, _ = albert_keras("inspect", work / "vocab", "--tokenize", "License")
     assert code == 0
@@ -145,7 +161,30 @@ def test_ctrl_c_leaves_a_run_that_goes_on(work, albert_keras):
     assert code == 0 and str(stopped_at) in out
     # Going on needs the same settings, and says which differ.
     code, _, err = albert_keras("pretrain", *arguments, "--resume", "--seed", 5)
-    assert code == 2 and "seed" in err and "Traceback" not in err
+    assert code == 2 and "Traceback" not in err
+    assert [line for line in err.splitlines() if line.startswith(" ")] == ["  --seed was 0, is 5"]
+    # And no second process in the same folder.
+    with only_process_in(work / "stopped"):
+        code, _, err = albert_keras("pretrain", *arguments, "--resume")
+    assert code == 2 and f"Received: {work / 'stopped'}, in which another one does" in err
+
+
+def test_an_early_ctrl_c_says_so(work, albert_keras, monkeypatch):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli.training, "start_tensorflow", interrupted)
+    out = work / "new"
+    arguments = ["pretrain", "--records", work / "records", "--vocab", work / "vocab", "--out", out]
+    code, _, err = albert_keras(*arguments, "--steps", 5)
+    assert (code, err) == (130, f"Stopped. Nothing was written to {out}.\n")
+
+
+def test_a_text_of_several_lines_is_answered_on_one(work, albert_keras):
+    if not (work / "served" / "other").exists():
+        albert_keras("export", "--model", work / "finetuned", "--out", work / "served" / "other")
+    code, out, _ = albert_keras("predict", "--export", work / "served" / "other", "two\nlines\t!")
+    assert code == 0 and out.endswith("\ttwo lines !\n") and out.count("\t") == 2
 
 
 MISTAKES = {
@@ -198,7 +237,7 @@ MISTAKES = {
     ),
     "neither steps nor minutes": (
         ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "new", *TINY],
-        "--steps, or --minutes",
+        "one of --steps, --minutes. Received: none",
     ),
     "a label never seen": (
         ["finetune", "--model", "pretrained", "--train", "train.tsv", "--dev", "strange.tsv",
@@ -211,6 +250,34 @@ MISTAKES = {
     ),
     "a question to no export": (["predict", "--export", "vocab", "text"], "saved_model.pb"),
     "nothing to inspect": (["inspect", "text"], "does not exist"),
+    "a damaged export": (["predict", "--export", "cut", "text"], "export in cut/1 is damaged"),
+    "a batch above the records": (
+        ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "new", "--preset",
+         "tiny", "--length", 32, "--batch", 5000, "--steps", 5],
+        r"--batch must not be above .* Received: 5000, and \d+ records",
+    ),
+    "a model of one segment": (
+        ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "new", *TINY,
+         "--steps", 5, "--set", "type_vocab_size=1"],
+        "`type_vocab_size` must be at least 2",
+    ),
+    "rows over the positions": (
+        ["finetune", "--model", "pretrained", "--train", "train.tsv", "--out", "new",
+         "--length", 65, "--steps", 2],
+        "--length must be from 3 to the model's 64",
+    ),
+    "records too short": (
+        ["records", "text.txt", "--vocab", "vocab", "--out", "new", "--length", 3],
+        "--length must be from 8",
+    ),
+    "too few pieces": (
+        ["vocab", "text.txt", "--out", "new", "--size", 3], "--size must be over .*--size 3"
+    ),
+    "a table with commas": (
+        ["finetune", "--model", "pretrained", "--train", "train.csv", "--out", "new",
+         "--length", 32, "--steps", 2],
+        "train.csv",
+    ),
 }  # fmt: skip
 
 
@@ -223,6 +290,9 @@ def test_a_mistake_ends_with_code_2_a_reason_and_nothing_written(
     Path("single.txt").write_text("Only one.\n\nAnd one more.\n")
     Path("latin1.txt").write_bytes("Caf\xe9 au lait.\n".encode("latin-1"))
     Path("utf16.txt").write_text("A text.\n", encoding="utf-16")
+    Path("train.csv").write_text("text,label\nA text.,yes\n")
+    Path("cut/1").mkdir(parents=True, exist_ok=True)
+    Path("cut/1/saved_model.pb").write_bytes(b"\x08")
     Path("strange.tsv").write_text("text\tlabel\nA text.\tnever\n")
     if mistake.startswith("another vocabulary") and not Path("other").exists():
         albert_keras("vocab", "text.txt", "--out", "other", "--size", 200)
@@ -233,3 +303,55 @@ def test_a_mistake_ends_with_code_2_a_reason_and_nothing_written(
     assert "Traceback" not in err
     assert re.search(reason, out + err), err
     assert sorted(path for path in work.rglob("*")) == before
+
+
+PRETRAIN = ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "new"]
+FINETUNE = ["finetune", "--model", "pretrained", "--train", "train.tsv", "--out", "new"]
+AT_ONCE = {
+    "a missing corpus": (["vocab", "none.txt", "--out", "new", "--size", 50], "none.txt"),
+    "a missing vocabulary": (
+        ["records", "text.txt", "--vocab", "none", "--out", "new"], "--vocab must be .*none"
+    ),
+    "an output folder that exists": (
+        ["records", "text.txt", "--vocab", "vocab", "--out", "records"], "must not exist yet"
+    ),
+    "missing records": (
+        ["pretrain", "--records", "none", *PRETRAIN[3:], "--steps", 5], "--records must be .*none"
+    ),
+    "a run that exists": ([*PRETRAIN[:-1], "pretrained", "--steps", 5], "must not exist yet"),
+    "no run to resume": ([*PRETRAIN, "--steps", 5, "--resume"], "no run to resume"),
+    "minutes that are none": ([*PRETRAIN, "--minutes", "inf"], "--minutes must be .* inf"),
+    "a rate that is none": (
+        [*PRETRAIN, "--steps", 5, "--learning-rate", "nan"], "--learning-rate must be .*nan"
+    ),
+    "a negative rate": ([*PRETRAIN, "--steps", 5, "--learning-rate", -1], "--learning-rate must"),
+    "a warm-up that is none": ([*PRETRAIN, "--steps", 5, "--warmup", "nan"], "--warmup must .*nan"),
+    "an endless warm-up": ([*PRETRAIN, "--steps", 5, "--warmup", "inf"], "--warmup must .*inf"),
+    "a warm-up over the steps": ([*PRETRAIN, "--steps", 5, "--warmup", 9], "--warmup must .*the 5"),
+    "a field without a value": ([*PRETRAIN, "--steps", 5, "--set", "x"], "--set takes name=value"),
+    "epochs that are none": ([*FINETUNE, "--epochs", "nan"], "--epochs must be .* nan"),
+    "endless epochs": ([*FINETUNE, "--epochs", "inf"], "--epochs must be .* inf"),
+    "steps and epochs": ([*FINETUNE, "--epochs", 1, "--steps", 3], "--steps and --epochs"),
+    "a dropout that is none": (
+        [*FINETUNE, "--steps", 3, "--dropout", "nan"], "--dropout must .*nan"
+    ),
+    "a missing checkpoint": (["export", "--model", "none", "--out", "new"], "--model must .*none"),
+    "no export": (["predict", "--export", "vocab", "text"], "saved_model.pb.*Received: vocab"),
+    "nothing to inspect": (["inspect", "none"], "none, which does not exist"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", AT_ONCE)
+def test_a_mistake_in_a_name_or_number_is_told_before_tensorflow_starts(
+    work, albert_keras, monkeypatch, mistake
+):
+    def started():
+        raise AssertionError("TensorFlow was started")
+
+    for module in (cli.data, cli.training, cli.serving):
+        monkeypatch.setattr(module, "start_tensorflow", started)
+    monkeypatch.chdir(work)
+    arguments, reason = AT_ONCE[mistake]
+    code, out, err = albert_keras(*arguments)
+    assert code == 2 and re.search(reason, out + err), err
+    assert not (work / "new").exists()

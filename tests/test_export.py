@@ -328,6 +328,8 @@ def test_the_newest_version_is_asked(exported, answer, tmp_path):
     assert [label for label, _, _ in got] == [label.decode() for label in expected["label"]]
     np.testing.assert_allclose([score for _, score, _ in got], expected["score"], atol=TOLERANCE)
     assert ask(exported, []) == []
+    surrogate, repaired = ask(exported, ["the \udcff fox", "the \ufffd\ufffd\ufffd fox"])
+    assert surrogate[:2] == repaired[:2]
     # 10 is newer than 9, which would not load.
     shutil.copytree(exported, tmp_path / "10")
     (tmp_path / "9").mkdir()

@@ -9,13 +9,8 @@ import pytest
 import tensorflow as tf
 
 from albert_keras import Lamb, WarmupLinearDecay
-from albert_keras.training import (
-    TrainingDiverged,
-    begin_run,
-    refuse_broken_pair,
-    run_settings,
-    train,
-)
+from albert_keras.run_folder import begin_run
+from albert_keras.training import TrainingDiverged, refuse_broken_pair, train
 
 pytestmark = pytest.mark.both_kerases
 
@@ -139,33 +134,48 @@ def test_a_loss_that_is_no_number_ends_the_run(tmp_path):
     def with_nan(start):
         return batches_from(start).map(lambda x, y: (x * np.nan, y))
 
-    with pytest.raises(TrainingDiverged, match="not a number any more at step 2"):
+    with pytest.raises(
+        TrainingDiverged, match="loss is not a finite number .* step 2. No state was saved before"
+    ):
         run(tmp_path / "run", with_nan)
 
 
-def test_a_folder_that_exists_is_not_begun_again(tmp_path):
-    begin_run(tmp_path / "run", {"batch": 8})
-    with pytest.raises(ValueError, match="must not exist yet.*--resume"):
-        begin_run(tmp_path / "run", {"batch": 8})
+@pytest.mark.parametrize("log_every", [2, 100])
+def test_a_state_from_after_a_divergence_is_never_saved(tmp_path, log_every):
+    def with_nan_from_seven(start):
+        return (
+            batches_from(start)
+            .enumerate(start)
+            .map(lambda step, batch: (tf.where(step < 7, batch[0], np.nan), batch[1]))
+        )
+
+    options = {"log_every": log_every, "save_every": 3}
+    with pytest.raises(TrainingDiverged, match="The state saved at step 6 is from before"):
+        run(tmp_path / "run", with_nan_from_seven, **options)
+    starts = []
+
+    def noting(start):
+        starts.append(start)
+        return batches_from(start)
+
+    reached, weights = run(tmp_path / "run", noting, resume=True, **options)
+    assert (starts, reached) == ([6], STEPS) and np.isfinite(weights[0]).all()
 
 
-def test_a_run_does_not_go_on_with_other_settings(tmp_path):
-    begin_run(tmp_path / "run", {"batch": 8, "seed": 0})
-    with pytest.raises(ValueError, match="batch was 8, is 16"):
-        begin_run(tmp_path / "run", {"batch": 16, "seed": 0}, resume=True)
+def test_weights_that_the_last_step_broke_are_not_saved(tmp_path):
+    model = regression()
 
+    class Breaking(tf.keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            if batch == 3:  # the loss of this step was that of the weights before it
+                model.layers[-1].kernel.assign(model.layers[-1].kernel * np.inf)
 
-def test_a_run_does_not_go_on_with_the_other_keras(tmp_path):
-    begin_run(tmp_path / "run", {"batch": 8})
-    path = tmp_path / "run" / "run.json"
-    path.write_text(json.dumps({**run_settings(tmp_path / "run"), "keras": 1}))
-    with pytest.raises(ValueError, match="of Keras 1, and this is Keras"):
-        begin_run(tmp_path / "run", {"batch": 8}, resume=True)
-
-
-def test_there_must_be_a_run_to_go_on_with(tmp_path):
-    with pytest.raises(ValueError, match="no run to resume"):
-        begin_run(tmp_path / "nothing", {}, resume=True)
+    fit = model.fit
+    model.fit = lambda *data, callbacks, **rest: fit(
+        *data, callbacks=[Breaking(), *callbacks], **rest
+    )
+    with pytest.raises(TrainingDiverged, match="A weight .* at step 4. The state saved at step 2"):
+        run(tmp_path / "run", model=model, log_every=100, save_every=2)
 
 
 def test_numbers_below_one_are_refused(tmp_path):

@@ -123,8 +123,8 @@ def test_no_sentence_is_left_out_for_its_length_or_its_characters():
             r"at most \d+ pieces. Received: vocab_size=1000. Ask for fewer",
         ),
         (["abcdefghijklmnopqrstuvwxyz"], 20, "at least 40. Received: vocab_size=20. Ask for more"),
-        (["the sea"], 13, "vocab_size must be over 13"),
-        (["the sea"], -5, "vocab_size must be over 13"),
+        (["the sea"], 13, "`vocab_size` must be over 13"),
+        (["the sea"], -5, "`vocab_size` must be over 13"),
     ],
 )
 def test_text_that_cannot_give_the_vocabulary_is_refused(lines, size, message):

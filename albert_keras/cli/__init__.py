@@ -5,13 +5,11 @@ anything imports TensorFlow (Keras 3 fails under some distribution strategies).
 """
 
 import os
-import sys
 
 import typer
-from rich.console import Console
 
 from albert_keras.cli import data, serving, training
-from albert_keras.cli.startup import with_tensorflow
+from albert_keras.cli.startup import as_command
 
 app = typer.Typer(
     name="albert-keras",
@@ -22,7 +20,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-# In the order of use. They import TensorFlow only when they run.
+# In the order of use. Each checks what it can before it starts TensorFlow.
 for command in (
     data.vocab,
     data.records,
@@ -32,21 +30,11 @@ for command in (
     serving.predict,
     serving.inspect,
 ):
-    app.command()(with_tensorflow(command))
+    app.command()(as_command(command))
 
 
 def main() -> None:
     """The console script: 0 done, 2 a user's mistake, 130 stopped by Ctrl-C."""
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    try:
-        app()
-    except (ValueError, OSError, RuntimeError) as error:
-        _say_and_exit(error)
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-def _say_and_exit(error: Exception) -> None:
-    Console(stderr=True).print(f"Error: {error}", style="red", markup=False, soft_wrap=True)
-    sys.exit(2 if isinstance(error, ValueError | OSError) else 1)
+    app()

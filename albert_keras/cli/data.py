@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from albert_keras.cli.checks import refuse_missing
+from albert_keras.cli.startup import start_tensorflow
+
 Corpus = Annotated[
     list[str],
     typer.Argument(
@@ -30,11 +33,14 @@ def vocab(
     """Train a SentencePiece vocabulary with ALBERT's layout."""
     from albert_keras.data.corpus import read_documents
     from albert_keras.new_folder import new_folder, refuse_existing
+
+    refuse_existing(out)
+    documents = read_documents(corpus, sentences)
+    start_tensorflow()
     from albert_keras.text.tokenizer import Tokenizer
     from albert_keras.text.vocabulary import train_vocabulary
 
-    refuse_existing(out)
-    lines = (line for document in read_documents(corpus, sentences) for line in document)
+    lines = (line for document in documents for line in document)
     model = train_vocabulary(
         lines, size, lowercase=lowercase, keep_accents=keep_accents, max_sentences=max_sentences
     )
@@ -59,6 +65,13 @@ def records(
     """Cut documents into chunks of sentences, the records of pretraining."""
     from rich.progress import Progress
 
+    from albert_keras.data.corpus import read_documents
+    from albert_keras.new_folder import refuse_existing
+
+    refuse_existing(out)
+    read_documents(corpus, sentences)  # checks the names; it reads when it is iterated
+    refuse_missing(vocab, "--vocab")
+    start_tensorflow()
     from albert_keras.data.records import write_records
     from albert_keras.text.tokenizer import Tokenizer
 

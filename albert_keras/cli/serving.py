@@ -1,9 +1,13 @@
 """albert-keras export, predict, inspect: what comes after training."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from albert_keras.cli.checks import refuse_missing
+from albert_keras.cli.startup import start_tensorflow
 
 
 def export(
@@ -15,6 +19,11 @@ def export(
     ] = None,
 ) -> None:
     """Write a SavedModel that takes raw strings, and check that it answers."""
+    from albert_keras.new_folder import refuse_existing
+
+    refuse_missing(model, "--model")
+    refuse_existing(out / str(version))
+    start_tensorflow()
     from albert_keras.checkpoints import find_checkpoint, load_albert, load_labels
     from albert_keras.export import export_classifier
 
@@ -37,13 +46,16 @@ def predict(
     export: Annotated[Path, typer.Option(help="Folder of an exported model.")],
 ) -> None:
     """Ask an exported SavedModel raw strings: label, score and text of each, tab-separated."""
-    import sys
+    from albert_keras.served_folder import versions_in
 
+    versions_in(export)
+    start_tensorflow()
     from albert_keras.export import ask
 
-    lines = [line.rstrip("\n") for line in sys.stdin] if text == ["-"] else text
-    for label, score, line in ask(export, lines):
-        typer.echo(f"{label}\t{score:.4f}\t{line}")
+    for label, score, line in ask(export, _standard_input() if text == ["-"] else text):
+        # One line a text, whatever is in it; an argument that is no UTF-8 has surrogates.
+        shown = " ".join(line.split()).encode(errors="replace").decode()
+        typer.echo(f"{label}\t{score:.4f}\t{shown}")
 
 
 def inspect(
@@ -53,17 +65,46 @@ def inspect(
     ] = None,
 ) -> None:
     """Say what a folder holds: sizes, settings, parameters."""
+    refuse_missing(path, "PATH")
+    start_tensorflow()
+    from albert_keras.analysis import describe, pieces
+
+    _show(str(path), describe(path))
+    if tokenize is not None:
+        for piece, number, start, end in pieces(path, tokenize):
+            typer.echo(f"{number}\t{piece}\t{start}:{end}")
+
+
+def _standard_input():
+    texts = []
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            texts.append(line.decode().rstrip("\r\n"))
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"Texts must be UTF-8. Received: standard input, line {number}: {error}."
+            ) from None
+    return texts
+
+
+def _show(title, values):
+    """A table on a terminal; elsewhere, where it would be cut to a width, a line for each value."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    from albert_keras.analysis import describe, pieces
-
+    console = Console()
+    shown = {
+        name: f"{value:,}" if type(value) is int else str(value) for name, value in values.items()
+    }
+    if not console.is_terminal:
+        for name, value in shown.items():
+            typer.echo(f"{name}\t{value}")
+        return
     # Text, not str: rich would read [brackets] in a label or a path as its own marks.
-    table = Table(show_header=False, title=Text(str(path)), title_justify="left")
-    for name, value in describe(path).items():
-        table.add_row(Text(name), Text(f"{value:,}" if type(value) is int else str(value)))
-    Console().print(table)
-    if tokenize is not None:
-        for piece, number, start, end in pieces(path, tokenize):
-            typer.echo(f"{number}\t{piece}\t{start}:{end}")
+    table = Table(show_header=False, title=Text(title), title_justify="left")
+    table.add_column(overflow="fold")
+    table.add_column(overflow="fold")
+    for name, value in shown.items():
+        table.add_row(Text(name), Text(value))
+    console.print(table)

@@ -1,36 +1,105 @@
-"""Starts TensorFlow without the page of C++ notices that it writes while it starts."""
+"""How a command starts and ends: TensorFlow without its notices, errors in the user's words."""
 
 import functools
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
 
+import typer
+from rich.console import Console
 
-def with_tensorflow(command: Callable) -> Callable:
-    """`command`, run after TensorFlow has started.
+# The library's names of what the user typed, wherever an error has them in `backticks` or as
+# name=value. A config field keeps its name: --set takes it.
+FLAGS = {
+    "peak": "--learning-rate",
+    "warmup_steps": "--warmup",
+    "total_steps": "--steps",
+    "batch_size": "--batch",
+    "max_length": "--length",
+    "sequence_length": "--length",
+    "short_fraction": "--short-fraction",
+    "max_sentences": "--max-sentences",
+    "dropout": "--dropout",
+    "length": "--length",
+    "minutes": "--minutes",
+    "ngram": "--ngram",
+    "optimizer": "--optimizer",
+    "seed": "--seed",
+    "sentences": "--sentences",
+    "shards": "--shards",
+    "version": "--version",
+    "workers": "--workers",
+}
+FLAGS_OF_VOCAB = {"vocab_size": "--size"}
+
+
+def as_command(command: Callable) -> Callable:
+    """`command` with its ends: 2 after a user's mistake, 1 after a failure, 130 after Ctrl-C."""
+
+    @functools.wraps(command)
+    def run(*args, **kwargs):
+        try:
+            return command(*args, **kwargs)
+        except (BrokenPipeError, typer.Exit):  # typer's: the reader of our output went, or an end
+            raise
+        except (ValueError, OSError, RuntimeError) as error:
+            flags = {**FLAGS, **(FLAGS_OF_VOCAB if command.__name__ == "vocab" else {})}
+            _say(f"Error: {in_the_users_words(str(error), flags)}", style="red")
+            raise typer.Exit(2 if isinstance(error, ValueError | OSError) else 1) from None
+        except KeyboardInterrupt:
+            out = kwargs.get("out")
+            if out is not None and (out / "run.json").exists():
+                _say(f"Stopped. To go on with the run in {out}, repeat the command with --resume.")
+            else:
+                _say("Stopped." if out is None else f"Stopped. Nothing was written to {out}.")
+            raise typer.Exit(130) from None
+
+    return run
+
+
+def in_the_users_words(message: str, flags: dict[str, str]) -> str:
+    """`message` with flags for the library's names of them.
+
+    >>> in_the_users_words("`peak` must be above 0. Received: -1.", FLAGS)
+    '--learning-rate must be above 0. Received: -1.'
+    """
+
+    def flag(match):
+        return flags.get(match[1], match[0])
+
+    message = re.sub(r"`(?:recipe\.)?(\w+)`", flag, message)
+    # Behind a space: a path may have a part like seed=5.
+    return re.sub(
+        r"(?<= )(\w+)=\"?([\w.]+)\"?",
+        lambda match: f"{flags[match[1]]} {match[2]}" if match[1] in flags else match[0],
+        message,
+    )
+
+
+def start_tensorflow() -> None:
+    """Imports TensorFlow, which takes seconds: call it when the user's words have been checked.
 
     Its libraries log to the process's standard error before they read TF_CPP_MIN_LOG_LEVEL (seen
     with 2.21), so that is kept aside meanwhile, and shown only if the start fails.
     """
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as notices:
+        os.dup2(notices.fileno(), 2)
+        try:
+            import tensorflow as tf
 
-    @functools.wraps(command)
-    def run(*args, **kwargs):
-        sys.stderr.flush()
-        stderr = os.dup(2)
-        with tempfile.TemporaryFile() as notices:
-            os.dup2(notices.fileno(), 2)
-            try:
-                import tensorflow as tf
+            tf.config.list_logical_devices()
+        except Exception:
+            notices.seek(0)
+            os.write(stderr, notices.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
-                tf.config.list_logical_devices()
-            except BaseException:
-                notices.seek(0)
-                os.write(stderr, notices.read())
-                raise
-            finally:
-                os.dup2(stderr, 2)
-                os.close(stderr)
-        return command(*args, **kwargs)
 
-    return run
+def _say(message: str, style: str | None = None) -> None:
+    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)

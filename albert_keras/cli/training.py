@@ -7,6 +7,18 @@ from typing import Annotated
 
 import typer
 
+from albert_keras.cli.checks import refuse_duration, refuse_missing, refuse_schedule
+from albert_keras.cli.startup import start_tensorflow
+from albert_keras.json_file import write_json
+from albert_keras.run_folder import (
+    MODEL,
+    SCORES,
+    begin_run,
+    only_process_in,
+    refuse_run,
+    run_settings,
+)
+
 Out = Annotated[Path, typer.Option(help="Folder of the run; its model is in OUT/model.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")]
 Minutes = Annotated[
@@ -45,17 +57,25 @@ def pretrain(
     resume: Resume = False,
 ) -> None:
     """Pretrain on records: n-gram masked language model and sentence-order prediction."""
+    for path, flag in ((records, "--records"), (vocab, "--vocab"), (dev, "--dev")):
+        if path is not None:
+            refuse_missing(path, flag)
+    refuse_duration(steps=steps, minutes=minutes)
+    refuse_schedule(learning_rate, warmup, steps)
+    fields = _fields(set_)
+    _check_out(out, resume)
+    start_tensorflow()
     from albert_keras.checkpoints import save_albert
     from albert_keras.data.records import RecordSet
     from albert_keras.model import config_from
     from albert_keras.tasks import pretraining
     from albert_keras.text.tokenizer import Tokenizer
-    from albert_keras.training import begin_run, train
+    from albert_keras.training import train
 
     tokenizer = Tokenizer.load(vocab)
     train_set = RecordSet.load(records, tokenizer)
     dev_set = RecordSet.load(dev, tokenizer) if dev else None
-    config = config_from(preset, {"vocab_size": tokenizer.vocab_size, **_fields(set_)})
+    config = config_from(preset, {"vocab_size": tokenizer.vocab_size, **fields})
     recipe = pretraining.PretrainingRecipe(
         sequence_length=length,
         batch_size=batch,
@@ -84,21 +104,22 @@ def pretrain(
     batches_from = pretraining.training_batches(pretrainer, train_set, tokenizer, recipe)
     batches_from(0)
     begin_run(out, settings, resume=resume)
-    reached = train(
-        model,
-        batches_from,
-        out,
-        total_steps=recipe.total_steps,
-        tokens_per_step=batch * length,
-        log_every=log_every,
-        save_every=save_every,
-    )
-    _exit_if_stopped(out, reached, recipe.total_steps)
-    if dev_set is not None:
-        scores = pretraining.evaluate(pretrainer, dev_set, tokenizer, sequence_length=length)
-        _write_scores(out, scores)
-    save_albert(pretrainer, out / "model", tokenizer=tokenizer, replace=True)
-    typer.echo(f"{out / 'model'}: trained {reached:,} steps")
+    with only_process_in(out):
+        reached = train(
+            model,
+            batches_from,
+            out,
+            total_steps=recipe.total_steps,
+            tokens_per_step=batch * length,
+            log_every=log_every,
+            save_every=save_every,
+        )
+        _exit_if_stopped(reached, recipe.total_steps)
+        if dev_set is not None:
+            scores = pretraining.evaluate(pretrainer, dev_set, tokenizer, sequence_length=length)
+            _write_scores(out, scores)
+        save_albert(pretrainer, out / MODEL, tokenizer=tokenizer, replace=True)
+    typer.echo(f"{out / MODEL}: trained {reached:,} steps")
 
 
 def finetune(
@@ -126,6 +147,15 @@ def finetune(
     resume: Resume = False,
 ) -> None:
     """Fine-tune a checkpoint to tell the labels of texts."""
+    for path, flag in ((model, "--model"), (train, "--train"), (dev, "--dev")):
+        if path is not None:
+            refuse_missing(path, flag)
+    refuse_duration(steps=steps, epochs=epochs, minutes=minutes)
+    refuse_schedule(learning_rate, warmup, steps)
+    if not 0 <= dropout < 1:
+        raise ValueError(f"--dropout must be at least 0 and below 1. Received: {dropout}.")
+    _check_out(out, resume)
+    start_tensorflow()
     import tensorflow as tf
 
     from albert_keras import training
@@ -133,8 +163,6 @@ def finetune(
     from albert_keras.model import build_albert, build_classifier, config_of, encoder_of
     from albert_keras.tasks import classification
 
-    if epochs is not None and steps is not None:
-        raise ValueError("Give --steps or --epochs. Received: both.")
     examples = classification.read_examples(train)
     names = classification.label_names(examples)
     labels = classification.label_indices(examples, names, train)
@@ -144,8 +172,6 @@ def finetune(
     loaded, tokenizer = load_albert(find_checkpoint(model))
     if tokenizer is None:
         raise ValueError(f"Fine-tuning needs the vocabulary. Received: {model} without one.")
-    if epochs is not None and not 0 < epochs < 1e6:
-        raise ValueError(f"--epochs must be above 0. Received: {epochs}.")
     if epochs is not None:
         steps = max(1, round(epochs * len(labels) / batch))
     recipe = classification.ClassificationRecipe(
@@ -185,39 +211,43 @@ def finetune(
         "dropout": dropout,
         "recipe": dataclasses.asdict(recipe),
     }
-    training.begin_run(out, settings, resume=resume)
-    reached = training.train(
-        classifier,
-        batches_from,
-        out,
-        total_steps=recipe.total_steps,
-        tokens_per_step=batch * length,
-        log_every=log_every,
-        save_every=save_every,
-    )
-    _exit_if_stopped(out, reached, recipe.total_steps)
-    if dev_examples:
-        probabilities = classification.predict(classifier, dev_examples.texts, tokenizer, length)
-        _write_scores(out, classification.score(probabilities, dev_labels, names))
-        classification.write_predictions(
-            out / "predictions.tsv", dev_examples, probabilities, names
+    begin_run(out, settings, resume=resume)
+    with only_process_in(out):
+        reached = training.train(
+            classifier,
+            batches_from,
+            out,
+            total_steps=recipe.total_steps,
+            tokens_per_step=batch * length,
+            log_every=log_every,
+            save_every=save_every,
         )
-    save_albert(classifier, out / "model", tokenizer=tokenizer, labels=names, replace=True)
-    typer.echo(f"{out / 'model'}: trained {reached:,} steps")
+        _exit_if_stopped(reached, recipe.total_steps)
+        if dev_examples:
+            texts = dev_examples.texts
+            probabilities = classification.predict(classifier, texts, tokenizer, length)
+            _write_scores(out, classification.score(probabilities, dev_labels, names))
+            classification.write_predictions(
+                out / "predictions.tsv", dev_examples, probabilities, names
+            )
+        save_albert(classifier, out / MODEL, tokenizer=tokenizer, labels=names, replace=True)
+    typer.echo(f"{out / MODEL}: trained {reached:,} steps")
+
+
+def _check_out(out, resume):
+    if resume:
+        run_settings(out)
+    else:
+        refuse_run(out)
 
 
 def _timed(recipe, steps, minutes, warmup, resumed, count_steps):
     """The recipe with its steps and warm-up, which a run that goes on had settled before."""
-    from albert_keras.training import run_settings
-
-    if (steps is None) == (minutes is None):
-        raise ValueError("Say how long to train: --steps, or --minutes, and not both.")
     if resumed is not None and steps is None:
         steps = run_settings(resumed)["settings"]["recipe"]["total_steps"]
     elif steps is None:
         steps = count_steps()
-    if not 0 <= warmup <= steps:
-        raise ValueError(f"--warmup must lie between 0 and the {steps} steps. Received: {warmup}.")
+    refuse_schedule(recipe.learning_rate, warmup, steps)
     warmup_steps = round(warmup * steps) if warmup < 1 else round(warmup)
     return dataclasses.replace(recipe, total_steps=steps, warmup_steps=warmup_steps)
 
@@ -236,7 +266,7 @@ def _fields(assignments):
     return fields
 
 
-def _exit_if_stopped(out, reached, total):
+def _exit_if_stopped(reached, total):
     if reached < total:
         typer.echo(
             f"Stopped at step {reached:,} of {total:,}, which is saved. To go on, repeat the "
@@ -247,9 +277,6 @@ def _exit_if_stopped(out, reached, total):
 
 
 def _write_scores(out, scores):
-    from albert_keras.json_file import write_json
-    from albert_keras.training import SCORES
-
     write_json(out / SCORES, scores)
     shown = {name: value for name, value in scores.items() if isinstance(value, float | int)}
     typer.echo("  ".join(f"{name} {value:.4g}" for name, value in shown.items()))

@@ -98,7 +98,7 @@ def train_vocabulary(
     fixed = len(_SPECIAL_TYPES) + len(_USER_SYMBOLS)
     if vocab_size <= fixed:
         raise ValueError(
-            f"vocab_size must be over {fixed}, the number of special pieces and symbols. "
+            f"`vocab_size` must be over {fixed}, the number of special pieces and symbols. "
             f"Received: vocab_size={vocab_size}."
         )
     sample = _draw(sentences, max_sentences, random.Random(seed))

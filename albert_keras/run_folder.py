@@ -1,0 +1,121 @@
+"""The folder of a training run: what it holds, how a run begins or goes on in it.
+
+    run.json          the settings, the Keras and the library version that the run began with
+    training/         a tf.train.Checkpoint of the model, the optimizer and the step
+    metrics.jsonl     one line an interval: step, the model's metrics, learning rate, speed
+    tensorboard/      the same numbers for TensorBoard
+
+and, when the command line has trained to the end,
+
+    evaluation.json   the scores on held-out data
+    model/            the checkpoint folder
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import albert_keras
+from albert_keras.json_file import check_object, read_json, write_json
+from albert_keras.lock import lock
+from albert_keras.new_folder import new_folder
+
+SETTINGS, STATE, METRICS, TENSORBOARD = "run.json", "training", "metrics.jsonl", "tensorboard"
+SCORES, MODEL = "evaluation.json", "model"
+
+_MOST_DIFFERENCES = 10
+
+
+def refuse_run(folder: str | Path) -> None:
+    """Raises ValueError when something is at `folder`, where a run is to begin."""
+    if Path(folder).exists():
+        raise ValueError(
+            f"The output folder must not exist yet. Received: {folder}. Name another, or go on "
+            "with the run in it (--resume)."
+        )
+
+
+def begin_run(folder: str | Path, settings: Mapping[str, Any], *, resume: bool = False) -> None:
+    """Makes the folder of a run, or checks that the one to resume had the same settings.
+
+    Args:
+        folder: of the run.
+        settings: what decides its result, as JSON can hold it.
+        resume: go on with a run that is there.
+
+    Raises:
+        ValueError: the folder exists and `resume` is False; it does not and `resume` is True; or
+            the run there began with other settings or on the other Keras.
+    """
+    from albert_keras.optimizers import is_keras_3  # here, because it imports TensorFlow
+
+    ours = {
+        "library_version": albert_keras.__version__,
+        "keras": 3 if is_keras_3() else 2,
+        "settings": json.loads(json.dumps(settings)),
+    }
+    if not resume:
+        refuse_run(folder)
+        with new_folder(folder) as partial:
+            write_json(partial / SETTINGS, ours)
+        return
+    theirs = run_settings(folder)
+    if theirs["keras"] != ours["keras"]:
+        raise ValueError(
+            f"A run goes on with the Keras that it began with. Received: {folder} of Keras "
+            f"{theirs['keras']}, and this is Keras {ours['keras']}. Set TF_USE_LEGACY_KERAS="
+            f"{int(theirs['keras'] == 2)}."
+        )
+    changed = list(_differences(theirs["settings"], ours["settings"]))
+    if changed:
+        more = len(changed) - _MOST_DIFFERENCES
+        raise ValueError(
+            f"A run goes on with the settings that it began with. Received: {folder} and others:\n"
+            + "".join(f"  {line}\n" for line in changed[:_MOST_DIFFERENCES])
+            + (f"  and {more} more\n" if more > 0 else "")
+            + "Repeat the first command with --resume added."
+        )
+
+
+def run_settings(folder: str | Path) -> dict[str, Any]:
+    """What `begin_run` wrote: library_version, keras, settings."""
+    path = Path(folder) / SETTINGS
+    if not path.is_file():
+        raise ValueError(
+            f"There is no run to resume in {folder}: it has no {SETTINGS}. Leave --resume out."
+        )
+    found = read_json(path, keys=["keras", "settings"])
+    check_object(found["settings"], f"{path}: `settings`")
+    return found
+
+
+@contextmanager
+def only_process_in(folder: str | Path) -> Iterator[None]:
+    """Keeps a second process from training in the folder of a run while the block runs.
+
+    Raises:
+        ValueError: another process does.
+    """
+    with lock(Path(folder) / SETTINGS) as ours:
+        if ours is False:  # not None: where a file system has no locks, nothing can be told
+            raise ValueError(
+                f"One process at a time trains in a run's folder. Received: {folder}, in which "
+                "another one does. Wait for it to end, or stop it first."
+            )
+        yield
+
+
+def _differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
+    """Lines such as "`recipe.seed` was 0, is 5"."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in [*before, *(key for key in now if key not in before)]:
+            yield from _differences(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for index, pair in enumerate(zip(before, now, strict=True)):
+            yield from _differences(*pair, f"{name}[{index}]")
+    elif isinstance(before, list) and isinstance(now, list):
+        yield f"`{name}` had {len(before)} entries, has {len(now)}"
+    elif before != now:
+        yield f"`{name}` was {before}, is {now}"
