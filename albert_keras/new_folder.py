@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from albert_keras.lock import lock
+
 
 def refuse_existing(target: str | Path) -> None:
     """Raises ValueError when something is at `target`: ask before hours of work, not after."""
@@ -21,7 +23,8 @@ def new_folder(target: str | Path, *, replace: bool = False) -> Iterator[Path]:
     """Yields an empty folder beside `target`, renamed to `target` when the block ends well.
 
     A reader never sees half of it: when the block raises, everything it wrote is removed, the
-    parents made for it too.
+    parents made for it too. What a killed process left, `.NAME.partial-...` beside the target, is
+    removed by the next one that makes the same folder.
 
     Args:
         target: the folder to make; its parents are made when missing.
@@ -40,22 +43,54 @@ def new_folder(target: str | Path, *, replace: bool = False) -> Iterator[Path]:
         refuse_existing(target)
     made = [parent for parent in target.parents if not parent.exists()]  # innermost first
     target.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(target)
+    with _locked_partial(target) as partial:
+        try:
+            yield partial
+            if replace and target.exists():
+                old = partial.with_name(partial.name + _REPLACED)
+                target.rename(old)
+                partial.rename(target)
+                shutil.rmtree(old, ignore_errors=True)  # what stays, the next process removes
+            else:
+                refuse_existing(target)  # rename() would replace an empty folder made meanwhile
+                partial.rename(target)
+        except BaseException:  # Ctrl-C as well
+            shutil.rmtree(partial, ignore_errors=True)
+            for parent in made:
+                if parent.exists() and not any(parent.iterdir()):
+                    parent.rmdir()
+            raise
+
+
+_REPLACED = "-replaced"
+
+
+def _partial_prefix(target: Path) -> str:
     # A name that starts with a dot and is no number: TensorFlow Serving looks past it.
-    partial = target.parent / f".{target.name}.partial-{secrets.token_hex(4)}"
-    partial.mkdir()
-    try:
-        yield partial
-        if replace and target.exists():
-            old = partial.with_name(partial.name + "-replaced")
-            target.rename(old)
-            partial.rename(target)
-            shutil.rmtree(old)
-        else:
-            refuse_existing(target)  # rename() would replace an empty folder made meanwhile
-            partial.rename(target)
-    except BaseException:  # Ctrl-C as well
-        shutil.rmtree(partial, ignore_errors=True)
-        for parent in made:
-            if parent.exists() and not any(parent.iterdir()):
-                parent.rmdir()
-        raise
+    return f".{target.name}.partial-"
+
+
+@contextmanager
+def _locked_partial(target: Path) -> Iterator[Path]:
+    """A new folder beside `target`, locked while this process works in it."""
+    while True:
+        partial = target.parent / (_partial_prefix(target) + secrets.token_hex(4))
+        partial.mkdir()
+        with lock(partial) as ours:
+            # Before it was locked, another process may have taken it for abandoned.
+            if ours is not False and partial.exists():
+                yield partial
+                return
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Removes what killed processes left of `target`: partial folders that nobody has locked."""
+    for path in target.parent.iterdir():
+        if not path.name.startswith(_partial_prefix(target)):
+            continue
+        if path.name.endswith(_REPLACED) and not target.exists():
+            continue  # killed between the two renames: this is the only whole one
+        with lock(path) as ours:
+            if ours:
+                shutil.rmtree(path, ignore_errors=True)

@@ -1,7 +1,11 @@
 """A folder that appears whole or not at all."""
 
+import subprocess
+import sys
+
 import pytest
 
+from albert_keras import lock
 from albert_keras.new_folder import new_folder, refuse_existing
 
 
@@ -36,6 +40,50 @@ def test_a_folder_made_meanwhile_is_not_overwritten(tmp_path):
         with new_folder(tmp_path / "mine"):
             (tmp_path / "mine").mkdir()
     assert list((tmp_path / "mine").iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_removed_and_what_is_in_use_is_not(tmp_path):
+    code = (
+        "import os, signal, sys\n"
+        "from albert_keras.new_folder import new_folder\n"
+        "with new_folder(sys.argv[1]) as folder:\n"
+        "    (folder / 'x').write_text('1')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "mine")])
+    [left] = tmp_path.iterdir()
+    assert left.name.startswith(".mine.partial-")
+    with new_folder(tmp_path / "other"):  # of another name
+        assert left.exists()
+    with new_folder(tmp_path / "mine") as folder:
+        assert not left.exists()
+        with pytest.raises(ValueError, match="must not exist yet"):
+            with new_folder(tmp_path / "mine"):  # as another process might
+                assert folder.exists()
+                (tmp_path / "mine").mkdir()
+        (tmp_path / "mine").rmdir()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "other"]
+
+
+def test_where_there_are_no_locks_nothing_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(lock, "fcntl", None)
+    (tmp_path / ".mine.partial-ab").mkdir()
+    with new_folder(tmp_path / "mine"):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".mine.partial-ab", "mine"]
+
+
+def test_a_folder_that_was_moved_away_is_kept_until_there_is_a_new_one(tmp_path):
+    old = tmp_path / ".mine.partial-ab-replaced"  # of a process killed between two renames
+    old.mkdir()
+    with pytest.raises(RuntimeError, match="disk full"):
+        with new_folder(tmp_path / "mine", replace=True):
+            raise RuntimeError("disk full")
+    assert old.exists()
+    for _ in range(2):
+        with new_folder(tmp_path / "mine", replace=True):
+            pass
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
 def test_replace_swaps_the_whole_folder_and_keeps_the_old_one_on_failure(tmp_path):

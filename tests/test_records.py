@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -246,6 +247,46 @@ def test_a_kill_in_the_middle_leaves_nothing_under_the_final_name(tmp_path):
     assert process.returncode == -signal.SIGKILL, process.stderr
     assert not (tmp_path / "set").exists()
     write_records([tmp_path / "text"], WordNumbers(), tmp_path / "set", length=32)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["set", "text"]
+
+
+def test_workers_end_when_the_parent_is_killed(tmp_path):
+    random_corpus(tmp_path / "text", documents=200)
+    script = (
+        "import multiprocessing, os, signal, sys; sys.path[:0] = sys.argv[1:3]\n"
+        "from albert_keras.data import packer; packer._BLOCK_CHARACTERS = 2000\n"
+        "from test_records import WordNumbers, write_records\n"
+        "def progress(done, total):\n"
+        "    with open(sys.argv[5], 'w') as file:\n"
+        "        print(*(child.pid for child in multiprocessing.active_children()), file=file)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "if __name__ == '__main__':\n"
+        "    write_records([sys.argv[3]], WordNumbers(), sys.argv[4], length=32, workers=2,\n"
+        "                  progress=progress)\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    process = subprocess.run(
+        [sys.executable, tmp_path / "script.py", ROOT, ROOT / "tests"]
+        + [tmp_path / name for name in ("text", "set", "workers")],
+        stdout=subprocess.DEVNULL,  # a pipe would wait for the workers
+        stderr=subprocess.DEVNULL,
+    )
+    workers = [int(pid) for pid in (tmp_path / "workers").read_text().split()]
+    assert process.returncode == -signal.SIGKILL and len(workers) == 2
+    deadline = time.monotonic() + 30
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(is_running, workers))
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A process that has ended and that nobody has asked for yet still has its number.
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 """Blocks of documents -> records, here or in other processes."""
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import pickle
 import signal
+import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -159,10 +161,20 @@ def _many_small_blocks():
 
 def _start_worker(pickled_tokenizer):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     global _worker_tokenizer
     _worker_tokenizer = pickle.loads(pickled_tokenizer)  # only now: it starts TensorFlow
+
+
+def _end_with_the_parent():
+    """Ends this worker when its parent is gone, which may have been killed.
+
+    A worker would wait for work for ever: it holds the other end of its queue open itself.
+    """
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
 
 
 def _pack_in_worker(block, layout, spools):
