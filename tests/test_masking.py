@@ -72,12 +72,15 @@ def reference_sample(rng, ids, kinds, max_predictions, ngram=3, rate=0.15):
                 span = []
             span.append(word)
         spans.append(span)
-    taken = []
+    taken, passed_over = [], 0
     for index in rng.permutation(len(spans)):
         for word in spans[index]:
-            if len(taken) + len(word) > budget:
+            if len(taken) + len(word) <= budget:
+                taken += word
+            elif passed_over:
                 return sorted(taken)
-            taken += word
+            else:
+                passed_over = 1
     return sorted(taken)
 
 
@@ -143,7 +146,7 @@ def test_chosen_positions_and_fill_agree_with_an_independent_sampler(max_predict
     np.testing.assert_array_equal(fill, ours.sum(axis=1))
     assert not differs(fill[:, None], theirs.sum(axis=1)[:, None]).any()
     budget = min(max_predictions, round(rate * (length - 3)))
-    assert fill.mean() / budget > (0.95 if budget > 5 else 0.85)
+    assert fill.mean() / budget > 0.97
 
 
 def test_the_budget_is_filled_when_every_word_is_one_piece():
