@@ -37,7 +37,7 @@ def test_either_form_of_file_gives_texts_and_labels(tmp_path, name, content):
         ("a.tsv", b"text\tlabels\nA\tyes\n", "first line must name.*'labels'"),
         ("a.tsv", b"text\tlabel\nA\tyes\nB\n", "line 3 with 1"),
         ("a.tsv", b"text\tlabel\nA\t\n", "line 2.*label ''"),
-        ("a.tsv", b"text\tlabel\nCaf\xe9\tyes\n", "must be UTF-8.*a.tsv"),
+        ("a.tsv", b"text\tlabel\nCaf\xe9\tyes\n", "must be UTF-8.*a.tsv, line 2"),
         ("a.jsonl", b'{"text": "A", "label": "x"}\n{"text"\n', "line 2 is no JSON"),
         ("a.jsonl", b'["A"]\n', "line 1 must be a JSON object"),
         ("a.jsonl", b'{"text": "A"}\n', "line 1: text 'A', label None"),

@@ -68,21 +68,17 @@ def read_examples(path: str | Path) -> Examples:
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"A file of examples must exist. Received: {path}.")
-    try:
-        with path.open(encoding="utf-8-sig", newline="\n") as file:
-            rows = _json_rows if path.suffix == ".jsonl" else _tab_separated_rows
-            texts, labels = [], []
-            for line, text, label in rows(path, file):
-                if not isinstance(text, str) or not isinstance(label, str) or not label:
-                    raise ValueError(
-                        f"Every example needs a text and a label. Received: {path}, line {line}: "
-                        f"text {text!r}, label {label!r}."
-                    )
-                _refuse_unprintable(path, line, text, label)
-                texts.append(text)
-                labels.append(label)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"Examples must be UTF-8. Received: {path}: {error}.") from None
+    rows = _json_rows if path.suffix == ".jsonl" else _tab_separated_rows
+    texts, labels = [], []
+    for line, text, label in rows(path):
+        if not isinstance(text, str) or not isinstance(label, str) or not label:
+            raise ValueError(
+                f"Every example needs a text and a label. Received: {path}, line {line}: "
+                f"text {text!r}, label {label!r}."
+            )
+        _refuse_unprintable(path, line, text, label)
+        texts.append(text)
+        labels.append(label)
     if not texts:
         raise ValueError(f"A file of examples must have one. Received: {path}, without any.")
     return Examples(texts, labels)
@@ -251,15 +247,29 @@ def _refuse_unprintable(path, line, text, label):
         )
 
 
-def _tab_separated_rows(path, file):
-    header = file.readline().rstrip("\r\n").split("\t")
+def _lines(path):
+    """Numbers and lines of a file, counted from 1."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"Examples must be UTF-8. Received: {path}, line {number}: {error}."
+                ) from None
+
+
+def _tab_separated_rows(path):
+    lines = _lines(path)
+    _, first = next(lines, (1, ""))
+    header = first.rstrip("\r\n").split("\t")
     if not {"text", "label"} <= set(header):
         raise ValueError(
             f"The first line must name the columns, text and label among them. Received: {path} "
             f"with {header[:6]}."
         )
     text, label = header.index("text"), header.index("label")
-    for number, line in enumerate(file, 2):
+    for number, line in lines:
         row = line.rstrip("\r\n").split("\t")
         if len(row) != len(header):
             raise ValueError(
@@ -269,8 +279,8 @@ def _tab_separated_rows(path, file):
         yield number, row[text], row[label]
 
 
-def _json_rows(path, file):
-    for number, line in enumerate(file, 1):
+def _json_rows(path):
+    for number, line in _lines(path):
         if not line.strip():
             continue
         try:
