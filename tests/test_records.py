@@ -250,6 +250,15 @@ def test_a_kill_in_the_middle_leaves_nothing_under_the_final_name(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["set", "text"]
 
 
+def test_processes_that_start_as_workers_do_never_see_ctrl_c_and_the_parent_does():
+    code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+    with pytest.raises(KeyboardInterrupt):
+        with packer._without_ctrl_c():
+            worker = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+            os.kill(os.getpid(), signal.SIGINT)
+    assert worker.stdout == "True\n"
+
+
 def test_workers_end_when_the_parent_is_killed(tmp_path):
     random_corpus(tmp_path / "text", documents=200)
     script = (

@@ -104,7 +104,7 @@ def packed_blocks(
     waiting: deque = deque()
     try:
         for block in _blocks(documents):
-            with _many_small_blocks():
+            with _many_small_blocks(), _without_ctrl_c():
                 waiting.append(pool.submit(_pack_in_worker, block, layout, spools))
             if len(waiting) > workers + 1:
                 yield waiting.popleft().result()
@@ -157,6 +157,20 @@ def _many_small_blocks():
         yield
     finally:
         del os.environ[name]
+
+
+@contextmanager
+def _without_ctrl_c():
+    """Processes that start meanwhile never see a Ctrl-C, which the parent handles.
+
+    It reaches all processes of a terminal, and a worker takes seconds to get to `_start_worker`.
+    They inherit the mask of this thread; here the signal comes through another thread, or late.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _start_worker(pickled_tokenizer):
