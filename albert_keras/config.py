@@ -229,7 +229,7 @@ PRESETS: dict[str, AlbertConfig] = {
     # the unigram entropy for most of that time.
     "small": _size(
         128,
-        3,
+        2,
         4,
         vocab_size=4000,
         max_position_embeddings=128,

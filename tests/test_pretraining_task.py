@@ -1,5 +1,6 @@
 """The pretraining recipe and its score."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,21 @@ def test_masked_slots_are_15_percent_of_the_length_rounded_up(pretrainer):
     longer = new_pretrainer(config, PretrainingRecipe(sequence_length=512))
     slots = longer.get_layer("masked_lm").max_predictions
     assert slots == 77  # 76.8, what the paper's users take at 512
+    more = new_pretrainer(config, PretrainingRecipe(sequence_length=512, mask_rate=0.3))
+    layer = more.get_layer("masked_lm")
+    assert (layer.max_predictions, layer.rate) == (154, 0.3)
+
+
+def test_every_model_is_scored_on_the_same_masks(records, pretrainer):
+    config = config_from("tiny", {"vocab_size": small_tokenizer().vocab_size})
+    other = new_pretrainer(config, dataclasses.replace(RECIPE, mask_rate=0.4, ngram=1, seed=3))
+    ours, theirs = (
+        evaluate(model, records, small_tokenizer(), sequence_length=LENGTH)
+        for model in (pretrainer, other)
+    )
+    for name in ("masked_tokens", "unigram_entropy", "sop_examples"):
+        assert ours[name] == theirs[name]
+    assert ours["mlm_loss"] != theirs["mlm_loss"]
 
 
 def test_one_seed_gives_one_start(pretrainer):

@@ -25,6 +25,7 @@ FLAGS = {
     "length": "--length",
     "minutes": "--minutes",
     "ngram": "--ngram",
+    "rate": "--mask-rate",
     "optimizer": "--optimizer",
     "seed": "--seed",
     "sentences": "--sentences",

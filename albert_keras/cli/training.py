@@ -49,6 +49,7 @@ def pretrain(
     learning_rate: Annotated[float, typer.Option(help="Peak of the schedule.")] = 1.76e-3,
     warmup: Annotated[float, typer.Option(help="Steps, or below 1 a share of them.")] = 0.025,
     ngram: Annotated[int, typer.Option(min=1, help="Longest n-gram that is masked, in words.")] = 3,
+    mask_rate: Annotated[float, typer.Option(help="Share of the pieces that is masked.")] = 0.15,
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 2, help="Of weights, order, pairs and masks.")
     ] = 0,
@@ -83,6 +84,7 @@ def pretrain(
         learning_rate=learning_rate,
         seed=seed,
         ngram=ngram,
+        mask_rate=mask_rate,
     )
     recipe = _timed(
         recipe,

@@ -31,7 +31,8 @@ def load_sentencepiece_op():
 
 def newest_version(folder):
     """`folder` itself if it holds a SavedModel, else its highest numbered sub-folder that does."""
-    versions = [path.parent for path in Path(folder).glob("[0-9]*/saved_model.pb")]
+    found = [path.parent for path in Path(folder).glob("*/saved_model.pb")]
+    versions = [path for path in found if path.name.isascii() and path.name.isdecimal()]
     if Path(folder, "saved_model.pb").exists() or not versions:
         return str(folder)
     return str(max(versions, key=lambda path: int(path.name)))

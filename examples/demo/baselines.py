@@ -12,7 +12,6 @@ writes to the folder
 
 import argparse
 import collections
-import json
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from albert_keras import Tokenizer
 from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.records import RecordSet
+from albert_keras.json_file import write_json
 from albert_keras.tasks.common import wilson_interval
 from albert_keras.tasks.pretraining import EVALUATION_SEED
 from examples.demo.library_task import read_rows
@@ -138,10 +138,6 @@ def read_pairs(records, tokenizer, length, count=None):
     return tuple(np.concatenate(column)[:count] for column in zip(*parts, strict=True))
 
 
-def write_json(content, file):
-    file.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
 def main(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="folder with train.tsv, dev.tsv")
@@ -159,7 +155,7 @@ def main(argv=None):
     )
     predicted = library_predictions(train_texts, train_labels, texts)
     library = score([a == b for a, b in zip(labels, predicted, strict=True)], labels)
-    write_json(library, arguments.out / "library.json")
+    write_json(arguments.out / "library.json", library)
     rows = [("label", "predicted"), *zip(labels, predicted, strict=True)]
     (arguments.out / "library.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
     print(f"Library, bag of words: {library['accuracy']:.3f} of {library['examples']:,} paragraphs")
@@ -173,7 +169,7 @@ def main(argv=None):
         )
     )
     order = score(order_answers(train, test, tokenizer.vocab_size), test[2].tolist())
-    write_json(order | {"train_pairs": len(train[2])}, arguments.out / "order.json")
+    write_json(arguments.out / "order.json", order | {"train_pairs": len(train[2])})
     print(f"Sentence order, bag of words: {order['accuracy']:.3f} of {order['examples']:,} pairs")
 
 

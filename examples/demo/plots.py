@@ -32,7 +32,9 @@ def plot_pretraining(metrics, evaluation, order_baseline, file):
     figure, (left, right) = _axes(2, 11, 4)
     steps = [row["step"] for row in metrics]
     left.plot(steps, [row["mlm_loss"] for row in metrics], color=BLUE, label="training")
-    left.plot(steps[-1:], [evaluation["mlm_loss"]], "o", color=ORANGE, label="held-out files")
+    left.plot(
+        steps[-1:], [evaluation["mlm_loss"]], "o", color=ORANGE, label="held-out files, 15 % masked"
+    )
     left.axhline(
         evaluation["unigram_entropy"],
         color=GREY,

@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from albert_keras.json_file import read_json, write_json
 from examples.demo.library_task import read_rows
 from examples.demo.plots import plot_confusion, plot_finetuning, plot_pretraining
 
@@ -35,10 +36,6 @@ def paired_difference(first, second, z=1.96):
 
 def read_metrics(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-def read_json(file):
-    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def collect(run):
@@ -170,7 +167,7 @@ def main(argv=None):
     folder = run / "report"
     folder.mkdir(exist_ok=True)
     results = collect(run)
-    (folder / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "results.json", results)
     make_plots(run, results, folder)
     Console().print(results_table(results))
     print(f"Plots and results.json are in {folder}.")
