@@ -5,9 +5,9 @@ from typing import Any
 
 from albert_keras.checkpoints import find_checkpoint, load_albert
 from albert_keras.data.records import MANIFEST, read_manifest
-from albert_keras.json_file import check_object, read_json
+from albert_keras.json_file import read_json
 from albert_keras.model import config_of
-from albert_keras.run_folder import MODEL, SCORES, SETTINGS, STATE, run_settings
+from albert_keras.run_folder import MODEL, SCORES, SETTINGS, STATE, run_recipe, run_settings
 from albert_keras.served_folder import SAVED_MODEL, versions_in
 from albert_keras.text.tokenizer import MODEL_FILE, Tokenizer
 
@@ -84,10 +84,7 @@ def _export(path):
 
 def _run(path):
     run = run_settings(path)
-    settings = run["settings"]
-    check_object(settings, f"{path / SETTINGS}: `settings`", ["recipe"])
-    recipe = settings["recipe"]
-    check_object(recipe, f"{path / SETTINGS}: `recipe`", ["total_steps"])
+    settings, recipe = run["settings"], run_recipe(path)
     saved = sorted(int(file.stem.rsplit("-", 1)[1]) for file in (path / STATE).glob("step-*.index"))
     ended = (path / MODEL).exists()
     found = {

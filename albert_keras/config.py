@@ -238,3 +238,22 @@ PRESETS: dict[str, AlbertConfig] = {
     # For tests: every size is different from every other, so that a swap shows.
     "tiny": _size(24, 3, 2, vocab_size=100, embedding_size=8, max_position_embeddings=64),
 }
+
+
+def config_from(preset_or_config: str | AlbertConfig, overrides: Mapping[str, Any]) -> AlbertConfig:
+    """A preset or config with some of its fields replaced.
+
+    Raises:
+        ValueError: an unknown preset or field, or values that make no model.
+    """
+    if isinstance(preset_or_config, AlbertConfig):
+        config = preset_or_config
+    elif preset_or_config in PRESETS:
+        config = PRESETS[preset_or_config]
+    else:
+        raise ValueError(
+            f"A preset is one of {', '.join(PRESETS)}. Received: {preset_or_config!r}. Pass one "
+            "of them, or an AlbertConfig."
+        )
+    check_keys(overrides)
+    return dataclasses.replace(config, **overrides)

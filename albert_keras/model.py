@@ -1,19 +1,10 @@
 """The functional models: the encoder, the pretrainer and the classifier around it."""
 
-import dataclasses
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from albert_keras.config import (
-    PRESETS,
-    AlbertConfig,
-    SharingPattern,
-    check_keys,
-    shortest_sharing,
-)
+from albert_keras.config import AlbertConfig, SharingPattern, config_from, shortest_sharing
 from albert_keras.layers import (
     FactorizedEmbedding,
     NgramMaskedLM,
@@ -261,25 +252,6 @@ def config_of(model: tf.keras.Model) -> AlbertConfig:
     )
 
 
-def config_from(preset_or_config: str | AlbertConfig, overrides: Mapping[str, Any]) -> AlbertConfig:
-    """A preset or config with some of its fields replaced.
-
-    Raises:
-        ValueError: an unknown preset or field, or values that make no model.
-    """
-    if isinstance(preset_or_config, AlbertConfig):
-        config = preset_or_config
-    elif preset_or_config in PRESETS:
-        config = PRESETS[preset_or_config]
-    else:
-        raise ValueError(
-            f"A preset is one of {', '.join(PRESETS)}. Received: {preset_or_config!r}. Pass one "
-            "of them, or an AlbertConfig."
-        )
-    check_keys(overrides)
-    return dataclasses.replace(config, **overrides)
-
-
 def encoder_of(model: tf.keras.Model) -> tf.keras.Model:
     """The encoder inside a pretrainer or a task model, with the weights that it has there.
 
@@ -304,44 +276,3 @@ def encoder_of(model: tf.keras.Model) -> tf.keras.Model:
         outputs["layer_outputs"] = hidden
     inputs = {name: model.input[name] for name in ENCODER_INPUTS}
     return tf.keras.Model(inputs, outputs, name="albert")
-
-
-def with_sharing(encoder: tf.keras.Model, sharing: str | int | SharingPattern) -> tf.keras.Model:
-    """A new encoder with the weights of `encoder` and another sharing, which computes the same.
-
-    Args:
-        encoder: a model of `build_albert`.
-        sharing: as in `AlbertConfig`.
-
-    Raises:
-        ValueError: `encoder` is no such model, or layers that would share a block have weights
-            that differ.
-
-    Example:
-
-    >>> unshared = with_sharing(build_albert("tiny"), "none")
-    >>> config_of(unshared).sharing, config_of(with_sharing(unshared, "all")).sharing
-    ('none', 'all')
-    """
-    config = config_of(encoder)
-    old = encoder.get_layer("encoder")
-    model = build_albert(config, sharing=sharing, output_all_layers=old.output_all_layers)
-    new = model.get_layer("encoder")
-    for name in ("embeddings", "pooler"):
-        model.get_layer(name).set_weights(encoder.get_layer(name).get_weights())
-    for half in ("attention", "ffn"):
-        old_blocks, new_blocks = getattr(old, f"{half}_blocks"), getattr(new, f"{half}_blocks")
-        old_pattern, new_pattern = getattr(old, f"{half}_pattern"), getattr(new, f"{half}_pattern")
-        first_layer = {}
-        for layer, block in enumerate(new_pattern):
-            weights = old_blocks[old_pattern[layer]].get_weights()
-            first = first_layer.setdefault(block, layer)
-            if first == layer:
-                new_blocks[block].set_weights(weights)
-            elif not all(map(np.array_equal, weights, new_blocks[block].get_weights())):
-                raise ValueError(
-                    "Layers can come to share a block where their weights are equal. Received: "
-                    f"sharing {sharing!r}, where layers {first} and {layer} would share {half} "
-                    "weights that differ. Keep them apart, or train the shared model anew."
-                )
-    return model

@@ -45,10 +45,10 @@ def new_folder(target: str | Path, *, replace: bool = False) -> Iterator[Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(target)
     with _locked_partial(target) as partial:
+        old = partial.with_name(partial.name + _REPLACED)
         try:
             yield partial
             if replace and target.exists():
-                old = partial.with_name(partial.name + _REPLACED)
                 target.rename(old)
                 partial.rename(target)
                 shutil.rmtree(old, ignore_errors=True)  # what stays, the next process removes
@@ -56,6 +56,8 @@ def new_folder(target: str | Path, *, replace: bool = False) -> Iterator[Path]:
                 refuse_existing(target)  # rename() would replace an empty folder made meanwhile
                 partial.rename(target)
         except BaseException:  # Ctrl-C as well
+            if old.exists() and not target.exists():
+                old.rename(target)
             shutil.rmtree(partial, ignore_errors=True)
             for parent in made:
                 if parent.exists() and not any(parent.iterdir()):

@@ -3,7 +3,7 @@
     run.json          the settings, the Keras and the library version that the run began with
     training/         a tf.train.Checkpoint of the model, the optimizer and the step
     metrics.jsonl     one line an interval: step, the model's metrics, learning rate, speed
-    tensorboard/      the same numbers for TensorBoard
+    tensorboard/      the same numbers for TensorBoard; steps that a killed run repeats, twice
 
 and, when the command line has trained to the end,
 
@@ -89,6 +89,14 @@ def run_settings(folder: str | Path) -> dict[str, Any]:
     found = read_json(path, keys=["keras", "settings"])
     check_object(found["settings"], f"{path}: `settings`")
     return found
+
+
+def run_recipe(folder: str | Path) -> dict[str, Any]:
+    """The recipe among the settings of a command's run; it has total_steps."""
+    path, settings = Path(folder) / SETTINGS, run_settings(folder)["settings"]
+    check_object(settings, f"{path}: `settings`", ["recipe"])
+    check_object(settings["recipe"], f"{path}: `recipe`", ["total_steps"])
+    return settings["recipe"]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -71,6 +71,7 @@ def train(
             "`total_steps`, `tokens_per_step`, `log_every` and `save_every` must be at least 1. "
             f"Received: {total_steps}, {tokens_per_step}, {log_every} and {save_every}."
         )
+    refuse_broken_pair(model.distribute_strategy)
     folder = Path(folder)
     state = SavedState(model, folder / STATE)
     start = state.restore()
@@ -79,12 +80,12 @@ def train(
     _forget_after(folder / METRICS, start)
     with TrainingProgress(total_steps, start, tokens_per_step, quiet=quiet) as progress:
         log = _IntervalLog(folder, state, total_steps, log_every, tokens_per_step, progress)
-        with _stop_when_asked(model):
+        with _asked_to_stop() as asked:
             model.fit(
                 batches_from(start),
                 epochs=1,
                 steps_per_epoch=total_steps - start,
-                callbacks=[log, _Saver(state, save_every)],
+                callbacks=[_Stop(asked), log, _Saver(state, save_every)],
                 verbose=0,
                 shuffle=False,  # Keras 3 warns that it would not
             )
@@ -92,21 +93,15 @@ def train(
     return state.step
 
 
-def refuse_broken_pair(strategy: tf.distribute.Strategy, steps_per_execution: int = 1) -> None:
+def refuse_broken_pair(strategy: tf.distribute.Strategy) -> None:
     """Raises ValueError where this Keras is known to fail under this strategy.
 
-    Measured with Keras 3.15: `fit` fails under MultiWorkerMirroredStrategy, and with more than
-    one step an execution under MirroredStrategy. Keras 2 does both.
+    Measured with Keras 3.15: `fit` fails under MultiWorkerMirroredStrategy. Keras 2 does it.
     """
-    if not is_keras_3():
-        return
-    several = strategy.num_replicas_in_sync > 1 and steps_per_execution > 1
-    multi_worker = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
-    if multi_worker or (several and isinstance(strategy, tf.distribute.MirroredStrategy)):
+    if is_keras_3() and isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         raise ValueError(
-            f"Keras 3 cannot train under {type(strategy).__name__} with steps_per_execution="
-            f"{steps_per_execution}. Set TF_USE_LEGACY_KERAS=1 before TensorFlow is imported, "
-            "which makes tf.keras Keras 2."
+            "Keras 3 cannot train under a MultiWorkerMirroredStrategy. Set TF_USE_LEGACY_KERAS=1 "
+            "before TensorFlow is imported, which makes tf.keras Keras 2."
         )
 
 
@@ -117,7 +112,8 @@ class SavedState:
     """
 
     def __init__(self, model: tf.keras.Model, folder: Path):
-        model.optimizer.build(model.trainable_variables)  # its slots must exist to be restored
+        with model.distribute_strategy.scope():  # or its slots would not be mirrored
+            model.optimizer.build(model.trainable_variables)  # they must exist to be restored
         self._model, self._optimizer, self._folder = model, model.optimizer, folder
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
         self._manager = tf.train.CheckpointManager(
@@ -172,13 +168,31 @@ class SavedState:
         )
 
 
+class _Stop(tf.keras.callbacks.Callback):
+    """Ends `fit` after the running step once `asked` is set.
+
+    `fit` clears `stop_training` when it begins, so that alone would forget an early Ctrl-C.
+    """
+
+    def __init__(self, asked):
+        super().__init__()
+        self._asked = asked
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._asked.is_set():
+            self.model.stop_training = True
+
+
 class _Saver(tf.keras.callbacks.Callback):
     def __init__(self, state, every):
         super().__init__()
         self._state, self._every = state, every
+        self._step = state.step
 
     def on_train_batch_end(self, batch, logs=None):
-        if self._state.step % self._every == 0:
+        before, self._step = self._step, self._state.step
+        # Not a remainder of 0: one call stands for several steps with steps_per_execution.
+        if self._step // self._every > before // self._every:
             self._state.save()
 
 
@@ -194,12 +208,12 @@ class _IntervalLog(tf.keras.callbacks.Callback):
         self._writer = tf.summary.create_file_writer(str(folder / TENSORBOARD))
 
     def on_train_begin(self, logs=None):
-        self._since, self._steps = time.monotonic(), 0
+        self._since, self._logged = time.monotonic(), self._state.step
 
     def on_train_batch_end(self, batch, logs=None):
-        step = int(self.model.optimizer.iterations.numpy())
-        self._steps += 1
-        if step % self._every and step != self._total_steps and not self.model.stop_training:
+        step, ended = self._state.step, self.model.stop_training
+        ended |= step == self._total_steps
+        if not ended and step // self._every == self._logged // self._every:
             self._progress.advance(step)
             return
         metrics = {name: float(value) for name, value in logs.items()}
@@ -209,9 +223,11 @@ class _IntervalLog(tf.keras.callbacks.Callback):
         now = time.monotonic()
         metrics |= {
             "learning_rate": last_learning_rate(self.model.optimizer),
-            "tokens_per_second": self._steps * self._tokens_per_step / (now - self._since),
+            "tokens_per_second": (step - self._logged)
+            * self._tokens_per_step
+            / (now - self._since),
         }
-        self._since, self._steps = now, 0
+        self._since, self._logged = now, step
         with self._path.open("a") as file:
             file.write(json.dumps({"step": step, **metrics}) + "\n")
         # Not tf.summary.scalar: that needs the tensorboard package to be installed.
@@ -234,6 +250,7 @@ def last_learning_rate(optimizer: tf.keras.optimizers.Optimizer) -> float:
     From its config: read directly, a schedule gives the last step's rate on Keras 2 and the next
     step's on Keras 3.
     """
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of a loss-scaling one
     rate = optimizer.get_config()["learning_rate"]
     if isinstance(rate, dict):
         rate = tf.keras.optimizers.schedules.deserialize(rate)(optimizer.iterations - 1)
@@ -254,23 +271,24 @@ def _forget_after(path: Path, step: int) -> None:
 
 
 @contextmanager
-def _stop_when_asked(model: tf.keras.Model):
-    """The first Ctrl-C or SIGTERM ends training after the running step; the second at once."""
+def _asked_to_stop() -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C or SIGTERM sets; the second ends the process at once."""
+    asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield asked
         return
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in signals}
 
     def stop(number, frame):
-        model.stop_training = True
+        asked.set()
         for other in signals:
             signal.signal(other, before[other])
 
     for number in signals:
         signal.signal(number, stop)
     try:
-        yield
+        yield asked
     finally:
         for number in signals:
             signal.signal(number, before[number])

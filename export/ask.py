@@ -8,7 +8,9 @@ import tensorflow as tf
 from albert_keras.served_folder import versions_in
 from albert_keras.text.sentencepiece import sentencepiece_ops
 
-from .self_check import SIGNATURE
+from .clean_process import SIGNATURE
+
+_BATCH = 64  # texts asked at once: a batch is as wide as its longest
 
 
 def ask(folder: str | Path, texts: Sequence[str]) -> list[tuple[str, float, str]]:
@@ -41,8 +43,12 @@ def ask(folder: str | Path, texts: Sequence[str]) -> list[tuple[str, float, str]
             f"A classifier's export has a {SIGNATURE!r} signature that gives label and score. "
             f"Received: {folder} with the signatures {sorted(loaded.signatures)}."
         )
-    # The graph repairs what is not UTF-8, so a lone surrogate may reach it.
-    data = [text.encode(errors="surrogatepass") for text in texts]
-    answer = signature(text=tf.constant(data, tf.string, shape=[len(data)]))
-    labels = [label.decode() for label in answer["label"].numpy()]
-    return list(zip(labels, answer["score"].numpy().tolist(), texts, strict=True))
+    answers = []
+    for start in range(0, len(texts), _BATCH):
+        part = texts[start : start + _BATCH]
+        # The graph repairs what is not UTF-8, so a lone surrogate may reach it.
+        data = [text.encode(errors="surrogatepass") for text in part]
+        answer = signature(text=tf.constant(data, tf.string))
+        labels = [label.decode() for label in answer["label"].numpy()]
+        answers += zip(labels, answer["score"].numpy().tolist(), part, strict=True)
+    return answers

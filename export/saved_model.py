@@ -14,7 +14,8 @@ from albert_keras.new_folder import new_folder, refuse_existing
 from albert_keras.text.packing import BYTES_PER_PIECE, pack_texts
 from albert_keras.text.tokenizer import Tokenizer
 
-from .self_check import SIGNATURE, check_export
+from .clean_process import SIGNATURE
+from .self_check import check_export
 
 KERAS = "keras" if hasattr(tf.keras, "ops") else "tf_keras"  # tf.keras is one or the other
 

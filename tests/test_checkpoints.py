@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from albert_keras.checkpoints import find_checkpoint, load_albert, load_labels, save_albert
+from albert_keras.checkpoints import find_checkpoint, load_albert, load_head, save_albert
 from albert_keras.checkpoints.huggingface_config import LayerGroups, groups_for
 from albert_keras.config import SharingPattern
 from albert_keras.layers import SOP_IN_ORDER, SOP_SWAPPED
@@ -123,7 +123,7 @@ def test_a_classifier_of_theirs_has_their_labels_and_dropout(tmp_path):
     save_albert(tiny("classifier"), tmp_path / "x", labels=LABELS)
     (tmp_path / "x" / "albert_keras.json").unlink()
     model, _ = load_albert(tmp_path / "x")
-    assert load_labels(tmp_path / "x") == LABELS
+    assert load_head(tmp_path / "x")["labels"] == LABELS
     assert model.get_layer("classifier_dropout").rate == 0.25
 
 
@@ -177,7 +177,7 @@ def test_what_is_saved_is_loaded_to_the_bit(tmp_path, overrides):
     model = tiny(**overrides)
     save_albert(model, tmp_path / "x")
     loaded, tokenizer = load_albert(tmp_path / "x")
-    assert tokenizer is None and load_labels(tmp_path / "x") is None
+    assert tokenizer is None and "labels" not in load_head(tmp_path / "x")
     assert config_of(loaded) == config_of(model)
     assert loaded.count_params() == model.count_params()
     for before, after in zip(model.weights, loaded.weights, strict=True):
@@ -194,7 +194,7 @@ def test_heads_are_saved_with_their_settings(tmp_path, kind):
     for name, value in outputs(model).items():
         np.testing.assert_array_equal(outputs(loaded)[name], value)
     if kind == "classifier":
-        assert load_labels(tmp_path / "x") == LABELS
+        assert load_head(tmp_path / "x")["labels"] == LABELS
         assert loaded.get_layer("classifier_dropout").rate == 0.25
     else:
         settings = loaded.get_layer("masked_lm")
@@ -328,12 +328,12 @@ def test_a_folder_that_is_none_is_refused(tmp_path):
         ("albert_keras.json", {"head": {"kind": ["x"]}}, "albert_keras.json: `head` must have"),
         (
             "albert_keras.json",
-            {"head": {"kind": "classifier", "labels": 3, "dropout": 0.1}},
+            {"head": {"kind": "classifier", "labels": 3, "dropout": 0.1, "max_length": 9}},
             "albert_keras.json: `labels` must be a list of names. Received: 3",
         ),
         (
             "albert_keras.json",
-            {"head": {"kind": "classifier", "labels": LABELS, "dropout": "0.1"}},
+            {"head": {"kind": "classifier", "labels": LABELS, "dropout": "0.1", "max_length": 9}},
             "albert_keras.json: `dropout` must be a number",
         ),
         ("albert_keras.json", {"sharing": None}, "albert_keras.json: `sharing` must be one of"),

@@ -1,5 +1,6 @@
 """The command line: the whole path at toy size, and what a user's mistakes look like."""
 
+import itertools
 import json
 import os
 import re
@@ -15,7 +16,8 @@ from albert_keras import cli
 from albert_keras.run_folder import only_process_in
 
 ROOT = Path(__file__).parents[1]
-TINY = ["--preset", "tiny", "--length", "32", "--batch", "4", "--optimizer", "adamw"]
+SIZES = ["--preset", "tiny", "--length", "32", "--batch", "4"]
+TINY = [*SIZES, "--optimizer", "adamw", "--learning-rate", "1e-3"]
 
 
 @pytest.fixture
@@ -136,8 +138,11 @@ def test_what_is_not_shown_on_a_terminal_is_not_cut(work, albert_keras, monkeypa
 
 def test_inspect_shows_the_pieces_of_a_text(work, albert_keras):
     code, out, _ = albert_keras("inspect", work / "vocab", "--tokenize", "License")
-    assert code == 0
-    assert "".join(line.split("\t")[1] for line in out.splitlines()[-9:] if "\t" in line)
+    rows = [line.split("\t") for line in out.splitlines()]
+    pieces = [(row[1], *map(int, row[2].split(":"))) for row in rows if len(row) == 3]
+    assert code == 0 and "".join(piece for piece, _, _ in pieces) == "\u2581license"
+    assert pieces[0][1] == 0 and pieces[-1][2] == len("License")
+    assert all(end == start for (_, _, end), (_, start, _) in itertools.pairwise(pieces))
 
 
 def test_ctrl_c_leaves_a_run_that_goes_on(work, albert_keras):
@@ -199,13 +204,15 @@ MISTAKES = {
         ["records", "single.txt", "--vocab", "vocab", "--out", "new"],
         "Sentence-order prediction needs",
     ),
-    "invalid UTF-8": (["vocab", "latin1.txt", "--out", "new", "--size", 50], "latin1.txt"),
+    "invalid UTF-8": (["vocab", "latin1.txt", "--out", "new", "--size", 50], "not valid UTF-8"),
     "UTF-16": (["vocab", "utf16.txt", "--out", "new", "--size", 50], "UTF-16"),
     "more pieces than the text supports": (
         ["vocab", "text.txt", "--out", "new", "--size", 30000],
-        "30000|30,000",
+        "at most",
     ),
-    "no vocabulary": (["records", "text.txt", "--vocab", "text.txt", "--out", "new"], "text.txt"),
+    "no vocabulary": (
+        ["records", "text.txt", "--vocab", "text.txt", "--out", "new"], "SentencePiece"
+    ),
     "an output folder that exists": (
         ["records", "text.txt", "--vocab", "vocab", "--out", "records"],
         "must not exist yet",
@@ -323,6 +330,15 @@ AT_ONCE = {
     "minutes that are none": ([*PRETRAIN, "--minutes", "inf"], "--minutes must be .* inf"),
     "a rate that is none": (
         [*PRETRAIN, "--steps", 5, "--learning-rate", "nan"], "--learning-rate must be .*nan"
+    ),
+    "a mask rate that is none": (
+        [*PRETRAIN, "--steps", 5, "--mask-rate", "inf"], "--mask-rate must .*inf"
+    ),
+    "no such preset": ([*PRETRAIN, "--steps", 5, "--preset", "huge"], "A preset is one of"),
+    "a field that is none": ([*PRETRAIN, "--steps", 5, "--set", "layers=3"], "layers"),
+    "no mask rate": ([*PRETRAIN, "--steps", 5, "--mask-rate", 0], "--mask-rate must be above 0"),
+    "no rate for adamw": (
+        [*PRETRAIN, "--steps", 5, "--optimizer", "adamw"], "--learning-rate must be given"
     ),
     "a negative rate": ([*PRETRAIN, "--steps", 5, "--learning-rate", -1], "--learning-rate must"),
     "a warm-up that is none": ([*PRETRAIN, "--steps", 5, "--warmup", "nan"], "--warmup must .*nan"),

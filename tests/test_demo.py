@@ -6,6 +6,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from examples.demo.__main__ import take_folder
 from examples.demo.baselines import (
     library_predictions,
     order_answers,
@@ -228,3 +229,15 @@ def test_the_order_baseline_learns_which_piece_comes_first():
 def test_confusion_counts_true_libraries_in_rows():
     counts = confusion(["a", "a", "b"], ["a", "b", "b"], ["a", "b", "c"])
     assert counts.tolist() == [[1, 1, 0], [0, 1, 0], [0, 0, 0]]
+
+
+def test_a_folder_that_is_no_demo_is_left_alone(tmp_path):
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "mine.txt").write_text("mine")
+    with pytest.raises(SystemExit, match="--out must be a new folder"):
+        take_folder(tmp_path)
+    assert (tmp_path / "corpus" / "mine.txt").exists()
+    take_folder(tmp_path / "demo")
+    (tmp_path / "demo" / "corpus").mkdir()
+    take_folder(tmp_path / "demo")
+    assert not (tmp_path / "demo" / "corpus").exists()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.export import ask, export_classifier, saved_model, self_check
+from albert_keras.export import ask, clean_process, export_classifier, saved_model, self_check
 from albert_keras.model import build_albert, build_classifier
 from tests.small_tokenizer import VOCAB_SIZE, small_tokenizer
 
@@ -207,7 +207,7 @@ def test_ops_that_a_server_lacks_are_found_in_the_graph(tmp_path):
             return {"length": tf.py_function(lambda x: tf.strings.length(x), [text], tf.int32)}
 
     tf.saved_model.save(Module(), str(tmp_path / "python"))
-    assert self_check.graph_problems(tmp_path / "python") == [
+    assert clean_process.graph_problems(tmp_path / "python") == [
         "graph: TensorFlow Serving has no op EagerPyFunc"
     ]
 
@@ -221,7 +221,7 @@ def test_an_op_of_tensorflow_text_beyond_sentencepiece_is_found_in_the_graph(tmp
             return {"text": tf_text.normalize_utf8(text)}
 
     tf.saved_model.save(Module(), str(tmp_path / "text"))
-    assert self_check.graph_problems(tmp_path / "text") == [
+    assert clean_process.graph_problems(tmp_path / "text") == [
         "graph: TensorFlow Serving has no op NormalizeUTF8"
     ]
 
@@ -233,12 +233,12 @@ def test_a_function_that_must_be_compiled_is_found_in_the_graph(tmp_path):
             return {"y": x + 1}
 
     tf.saved_model.save(Module(), str(tmp_path / "compiled"))
-    [problem] = self_check.graph_problems(tmp_path / "compiled")
+    [problem] = clean_process.graph_problems(tmp_path / "compiled")
     assert "XLA" in problem
 
 
 def test_the_export_itself_uses_only_what_every_server_has(exported):
-    assert self_check.graph_problems(exported) == []
+    assert clean_process.graph_problems(exported) == []
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ MAY_IMPORT = {
     "losses": ["layers"],
     "text": ["new_file", "json_file"],
     "model": ["config", "layers"],
+    "reshaping": ["config", "model"],
     # The SOP label is defined once, beside the head whose columns it numbers.
     "data": ["text", "masking", "new_folder", "json_file", "layers.sop_head"],
     "checkpoints": ["config", "model", "layers", "text", "new_folder", "json_file"],

@@ -10,7 +10,6 @@ from albert_keras.model import (
     build_pretrainer,
     config_of,
     encoder_of,
-    with_sharing,
 )
 from tests import numpy_albert
 from tests.layer_contract import fill_weights, path_of
@@ -153,30 +152,6 @@ def test_the_encoder_computes_what_numpy_computes(sharing):
         np.testing.assert_allclose(value, expected, atol=1e-4)
     np.testing.assert_array_equal(outputs["sequence_output"], outputs["layer_outputs"][-1])
     np.testing.assert_allclose(outputs["pooled_output"], pooled, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "sharing", ["none", "attention", 2, SharingPattern((1, 0, 0, 1), (0,) * 4)]
-)
-def test_an_unshared_model_comes_from_a_shared_one_and_goes_back(sharing):
-    shared = build_albert("tiny", num_hidden_layers=4, output_all_layers=True)
-    fill_weights(shared)
-    unshared = with_sharing(shared, sharing)
-    assert config_of(unshared).sharing == sharing
-    again = with_sharing(unshared, "all")
-    assert config_of(again) == config_of(shared)
-    for model in (unshared, again):
-        for value, expected in zip(
-            tf.nest.flatten(model(INPUTS)), tf.nest.flatten(shared(INPUTS)), strict=True
-        ):
-            np.testing.assert_allclose(value, expected, atol=1e-6)
-
-
-def test_layers_whose_weights_differ_cannot_come_to_share_them():
-    encoder = build_albert("tiny", num_hidden_layers=4, sharing=2)
-    with pytest.raises(ValueError, match="layers 0 and 2 would share attention weights"):
-        with_sharing(encoder, "all")
-    with_sharing(encoder, SharingPattern((0, 0, 1, 1), (0, 0, 1, 2)))
 
 
 def test_padding_changes_nothing_for_the_tokens():

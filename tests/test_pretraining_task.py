@@ -1,6 +1,7 @@
 """The pretraining recipe and its score."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,11 @@ import pytest
 import tensorflow as tf
 from small_tokenizer import small_tokenizer
 
-from albert_keras.config import PRESETS
+from albert_keras.config import PRESETS, config_from
 from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.records import RecordSet, write_records
-from albert_keras.model import config_from
+from albert_keras.masking import ngram_mask
+from albert_keras.tasks import pretraining
 from albert_keras.tasks.pretraining import (
     EVALUATION_SEED,
     PretrainingRecipe,
@@ -38,35 +40,59 @@ def records(tmp_path_factory):
 @pytest.fixture
 def pretrainer():
     config = config_from("tiny", {"vocab_size": small_tokenizer().vocab_size})
-    return new_pretrainer(config, RECIPE)
+    return new_pretrainer(config, RECIPE, small_tokenizer())
 
 
-def test_masked_slots_are_15_percent_of_the_length_rounded_up(pretrainer):
+def test_masked_slots_are_15_percent_of_the_length(pretrainer):
     assert pretrainer.get_layer("masked_lm").max_predictions == 5  # 4.8
     config = config_from("tiny", {"max_position_embeddings": 512})
-    longer = new_pretrainer(config, PretrainingRecipe(sequence_length=512))
+    longer = new_pretrainer(config, PretrainingRecipe(sequence_length=512), small_tokenizer())
     slots = longer.get_layer("masked_lm").max_predictions
     assert slots == 77  # 76.8, what the paper's users take at 512
-    more = new_pretrainer(config, PretrainingRecipe(sequence_length=512, mask_rate=0.3))
+    more = new_pretrainer(
+        config, PretrainingRecipe(sequence_length=512, mask_rate=0.3), small_tokenizer()
+    )
     layer = more.get_layer("masked_lm")
     assert (layer.max_predictions, layer.rate) == (154, 0.3)
 
 
 def test_every_model_is_scored_on_the_same_masks(records, pretrainer):
     config = config_from("tiny", {"vocab_size": small_tokenizer().vocab_size})
-    other = new_pretrainer(config, dataclasses.replace(RECIPE, mask_rate=0.4, ngram=1, seed=3))
-    ours, theirs = (
-        evaluate(model, records, small_tokenizer(), sequence_length=LENGTH)
-        for model in (pretrainer, other)
-    )
-    for name in ("masked_tokens", "unigram_entropy", "sop_examples"):
-        assert ours[name] == theirs[name]
-    assert ours["mlm_loss"] != theirs["mlm_loss"]
+    for rate in (0.05, 0.4):
+        recipe = dataclasses.replace(RECIPE, mask_rate=rate, ngram=1, seed=3)
+        other = new_pretrainer(config, recipe, small_tokenizer())
+        ours, theirs = (
+            evaluate(model, records, small_tokenizer(), sequence_length=LENGTH)
+            for model in (pretrainer, other)
+        )
+        for name in ("masked_tokens", "unigram_entropy", "sop_examples"):
+            assert ours[name] == theirs[name]
+        assert ours["mlm_loss"] != theirs["mlm_loss"]
+
+
+def test_no_masked_piece_is_visible_in_an_evaluation(records, pretrainer, monkeypatch):
+    tokenizer = small_tokenizer()
+
+    def noting(token_ids, *arguments, **settings):
+        masked = ngram_mask(token_ids, *arguments, **settings)
+        hidden = tf.gather(masked["token_ids"], masked["masked_positions"], batch_dims=1)
+        tf.print(
+            tf.boolean_mask(hidden, masked["masked_weights"] > 0), summarize=-1, output_stream=out
+        )
+        return masked
+
+    out = "file://" + str(records.folder) + ".seen"
+    monkeypatch.setattr(pretraining, "ngram_mask", noting)
+    evaluate(pretrainer, records, tokenizer, sequence_length=LENGTH)
+    seen = Path(str(records.folder) + ".seen").read_text()
+    assert set(re.findall(r"\d+", seen)) == {str(tokenizer.mask_id)}
 
 
 def test_one_seed_gives_one_start(pretrainer):
     again = new_pretrainer(
-        config_from("tiny", {"vocab_size": small_tokenizer().vocab_size}), RECIPE
+        config_from("tiny", {"vocab_size": small_tokenizer().vocab_size}),
+        RECIPE,
+        small_tokenizer(),
     )
     for ours, theirs in zip(pretrainer.weights, again.weights, strict=True):
         np.testing.assert_array_equal(ours, theirs)
@@ -75,12 +101,18 @@ def test_one_seed_gives_one_start(pretrainer):
 def test_the_score_is_what_the_logits_say(records, pretrainer):
     tokenizer = small_tokenizer()
     scores = evaluate(pretrainer, records, tokenizer, sequence_length=LENGTH, batch_size=16)
-    layer = pretrainer.get_layer("masked_lm")
     batches = pretraining_batches(
         records,
         batch_size=16,
         sequence_length=LENGTH,
-        mask=lambda ids, seed: layer.mask(ids, seed, tokenizer.piece_kinds),
+        mask=lambda ids, seed: ngram_mask(
+            ids,
+            tokenizer.piece_kinds,
+            seed,
+            max_predictions=5,
+            mask_fraction=1.0,
+            random_fraction=0.0,
+        ),
         cls_id=tokenizer.cls_id,
         sep_id=tokenizer.sep_id,
         seed=EVALUATION_SEED,
@@ -127,7 +159,7 @@ def test_a_few_steps_lower_the_loss(records, pretrainer):
 
 def test_a_model_of_one_segment_is_refused(records):
     config = config_from("tiny", {"vocab_size": small_tokenizer().vocab_size, "type_vocab_size": 1})
-    model = new_pretrainer(config, RECIPE)
+    model = new_pretrainer(config, RECIPE, small_tokenizer())
     with pytest.raises(ValueError, match="`type_vocab_size` must be at least 2. Received: 1"):
         training_batches(model, records, small_tokenizer(), RECIPE)
     with pytest.raises(ValueError, match="`type_vocab_size` must be at least 2. Received: 1"):
@@ -136,4 +168,19 @@ def test_a_model_of_one_segment_is_refused(records):
 
 def test_sequences_longer_than_the_positions_are_refused():
     with pytest.raises(ValueError, match="length 65, 64 positions"):
-        new_pretrainer(PRESETS["tiny"], PretrainingRecipe(sequence_length=65))
+        new_pretrainer(PRESETS["tiny"], PretrainingRecipe(sequence_length=65), small_tokenizer())
+
+
+def test_rows_longer_than_the_records_are_refused(records, pretrainer):
+    recipe = dataclasses.replace(RECIPE, sequence_length=40)
+    batches_from = training_batches(pretrainer, records, small_tokenizer(), recipe)
+    with pytest.raises(ValueError, match="chunks, which are of 32 pieces .* `sequence_length` 40"):
+        batches_from(0)
+
+
+def test_an_evaluation_without_room_for_its_masks_is_refused(records):
+    config = config_from("tiny", {"vocab_size": small_tokenizer().vocab_size})
+    recipe = dataclasses.replace(RECIPE, max_predictions=2)
+    model = new_pretrainer(config, recipe, small_tokenizer())
+    with pytest.raises(ValueError, match="masks 5 positions of a row of 32. .* 2"):
+        evaluate(model, records, small_tokenizer(), sequence_length=LENGTH)

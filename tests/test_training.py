@@ -1,14 +1,19 @@
 """train: what a run writes, and that stopping it at any moment changes nothing."""
 
+import itertools
 import json
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_keras import Lamb, WarmupLinearDecay
+from albert_keras.optimizers import is_keras_3
 from albert_keras.run_folder import begin_run
 from albert_keras.training import TrainingDiverged, refuse_broken_pair, train
 
@@ -17,18 +22,19 @@ pytestmark = pytest.mark.both_kerases
 STEPS, BATCH, WIDTH = 12, 8, 4
 
 
-def regression(learning_rate=0.05):
+def regression(learning_rate=0.05, clip=1.0):
     tf.keras.utils.set_random_seed(3)
     model = tf.keras.Sequential([tf.keras.Input((WIDTH,)), tf.keras.layers.Dense(1)])
-    model.compile(Lamb(WarmupLinearDecay(learning_rate, 2, STEPS)), loss="mse")
+    rate = WarmupLinearDecay(learning_rate, 2, STEPS)
+    model.compile(Lamb(rate, global_clipnorm=clip), loss="mse")
     return model
 
 
-def batches_from(start, on_batch=None, until=10**9):
+def batches_from(start, on_batch=None):
     """Batches that depend on their number alone; `on_batch` sees each number as it is used."""
 
     def generate():
-        for step in range(start, until):
+        for step in itertools.count(start):
             if on_batch:
                 on_batch(step)
             draws = np.random.default_rng(step)
@@ -183,6 +189,68 @@ def test_numbers_below_one_are_refused(tmp_path):
         run(tmp_path / "run", log_every=0)
 
 
-def test_only_keras_3_refuses_several_steps_under_several_replicas():
-    strategy = tf.distribute.get_strategy()
-    refuse_broken_pair(strategy, steps_per_execution=4)  # one replica: either Keras can
+def test_a_stop_before_the_first_step_is_not_forgotten(tmp_path):
+    def stopped_before_fit_begins(start):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return batches_from(start)
+
+    reached, _ = run(tmp_path / "run", stopped_before_fit_begins)
+    assert reached == 1
+
+
+def test_several_steps_in_a_call_are_saved_and_logged_once_an_interval(tmp_path):
+    model = regression()
+    model.compile(model.optimizer, loss="mse", steps_per_execution=4)
+    run(tmp_path / "run", model=model, log_every=3, save_every=5)
+    lines = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+    assert [line["step"] for line in lines] == [4, 8, 12]
+    saved = {path.stem for path in (tmp_path / "run" / "training").glob("*.index")}
+    assert saved == {"step-8", "step-12"}
+
+
+TWO_REPLICAS = """
+import sys
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+
+from albert_keras.optimizers import is_keras_3
+from albert_keras.run_folder import begin_run
+from albert_keras.training import train
+from tests.test_training import BATCH, STEPS, batches_from, regression
+
+weights = []
+for name in ("one", "two"):
+    two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = two if name == "two" else tf.distribute.get_strategy()
+    with strategy.scope():
+        model = regression(clip=None)
+    folder = Path(sys.argv[1], name)
+    begin_run(folder, {})
+    train(model, batches_from, folder, total_steps=STEPS, tokens_per_step=BATCH, quiet=True)
+    weights.append([weight.numpy() for weight in model.weights])
+np.testing.assert_allclose(weights[1][0], weights[0][0], rtol=1e-5)
+"""
+
+
+def test_two_replicas_train_as_one(tmp_path):
+    process = subprocess.run(
+        [sys.executable, "-c", TWO_REPLICAS, str(tmp_path)],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+    )
+    assert process.returncode == 0, process.stderr[-2000:]
+
+
+def test_only_keras_3_refuses_several_workers():
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    if is_keras_3():
+        with pytest.raises(ValueError, match="Keras 3 cannot train under .*MultiWorker"):
+            refuse_broken_pair(strategy)
+    else:
+        refuse_broken_pair(strategy)

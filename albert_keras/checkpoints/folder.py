@@ -58,6 +58,7 @@ def save_albert(
     tokenizer: Tokenizer | None = None,
     labels: Sequence[str] | None = None,
     *,
+    max_length: int | None = None,
     replace: bool = False,
 ) -> None:
     """Writes an encoder, a pretrainer or a classifier as a folder that Hugging Face can read.
@@ -70,6 +71,8 @@ def save_albert(
         folder: where to; it must not exist yet.
         tokenizer: saved with the model when given. Default None.
         labels: a classifier's label names, in the order of its logits.
+        max_length: pieces of the longest row that a classifier was trained on; an export cuts
+            texts there. Default None, not known.
         replace: put it in the place of an earlier checkpoint folder. Default False.
 
     Raises:
@@ -85,7 +88,7 @@ def save_albert(
     folder = Path(folder)
     if not (replace and (folder / OURS).is_file()):
         refuse_existing(folder)
-    config, head = config_of(model), head_of(model, labels)
+    config, head = config_of(model), head_of(model, labels, max_length)
     fields = {**to_huggingface(config), **head_fields(head)}
     ours = {
         "format": FORMAT,
@@ -144,9 +147,7 @@ def load_albert(folder: str | Path) -> tuple[tf.keras.Model, Tokenizer | None]:
             config = AlbertConfig.from_dict({**config.to_dict(), "sharing": ours["sharing"]})
         except ValueError as error:
             raise ValueError(f"{folder / OURS}: {error}") from error
-        head = ours["head"]
-    else:
-        head = head_in_file(shapes_in(folder / WEIGHTS), fields, str(folder / CONFIG))
+    head = _head(folder, fields, ours)
     tokenizer = _read_tokenizer(folder, ours)
     if tokenizer is not None:
         _check_size(tokenizer, config)
@@ -170,15 +171,17 @@ def find_checkpoint(folder: str | Path) -> Path:
     )
 
 
-def load_labels(folder: str | Path) -> list[str] | None:
-    """The label names of the classifier in a folder, in the order of its logits; None where the
-    folder holds no classifier."""
+def load_head(folder: str | Path) -> dict[str, Any]:
+    """What stands on the encoder in a folder: `kind` ("encoder", "pretrainer" or "classifier"), and
+    of a classifier `labels`, in the order of its logits, `dropout` and `max_length`."""
     folder = Path(folder)
-    fields, ours = _read(folder)
+    return _head(folder, *_read(folder))
+
+
+def _head(folder: Path, fields: dict[str, Any], ours: dict[str, Any] | None) -> dict[str, Any]:
     if ours is not None:
-        return ours["head"].get("labels")
-    head = head_in_file(shapes_in(folder / WEIGHTS), fields, str(folder / CONFIG))
-    return head.get("labels")
+        return ours["head"]
+    return head_in_file(shapes_in(folder / WEIGHTS), fields, str(folder / CONFIG))
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:

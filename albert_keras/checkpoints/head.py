@@ -16,12 +16,15 @@ ARCHITECTURES = {
 MASKING = ("max_predictions", "ngram", "rate", "mask_fraction", "random_fraction", "mask_id")
 
 
-def head_of(model: tf.keras.Model, labels: Sequence[str] | None) -> dict[str, Any]:
+def head_of(
+    model: tf.keras.Model, labels: Sequence[str] | None, max_length: int | None
+) -> dict[str, Any]:
     """The head as `albert_keras.json` keeps it, `{"kind": ..., settings of its builder}`.
 
     Args:
         model: an encoder, a pretrainer or a classifier.
         labels: a classifier's label names, in the order of its logits.
+        max_length: a classifier's longest row of training in pieces, None where it is not known.
 
     Raises:
         ValueError: labels for a model without them, none for a classifier, or not one for each
@@ -36,7 +39,12 @@ def head_of(model: tf.keras.Model, labels: Sequence[str] | None) -> dict[str, An
                 f"order. Received: {labels}."
             )
         dropout = layers["classifier_dropout"].rate if "classifier_dropout" in layers else 0.0
-        return {"kind": "classifier", "labels": list(labels), "dropout": dropout}
+        return {
+            "kind": "classifier",
+            "labels": list(labels),
+            "dropout": dropout,
+            "max_length": max_length,
+        }
     if labels is not None:
         raise ValueError(
             f"`labels` belong to a classifier. Received: {labels} with a model of the layers "
@@ -50,7 +58,7 @@ def head_of(model: tf.keras.Model, labels: Sequence[str] | None) -> dict[str, An
 
 def check_head(head: Any, where: str) -> None:
     """Raises a `ValueError` for what `head_of` cannot have written; `where` names the file."""
-    keys = {"encoder": (), "pretrainer": MASKING, "classifier": ("labels", "dropout")}
+    keys = {"encoder": (), "pretrainer": MASKING, "classifier": ("labels", "dropout", "max_length")}
     kind = head.get("kind") if isinstance(head, Mapping) else None
     if not isinstance(kind, str) or kind not in keys or set(head) != {"kind", *keys[kind]}:
         raise ValueError(
@@ -62,8 +70,8 @@ def check_head(head: Any, where: str) -> None:
         raise ValueError(f"{where}: `labels` must be a list of names. Received: {labels!r}.")
     numbers = {name: head[name] for name in keys[kind] if name != "labels"}
     for name, value in numbers.items():
-        open_slots = name == "max_predictions" and value is None
-        if type(value) not in (int, float) and not open_slots:
+        unknown = name in ("max_predictions", "max_length") and value is None
+        if type(value) not in (int, float) and not unknown:
             raise ValueError(f"{where}: `{name}` must be a number. Received: {value!r}.")
 
 
@@ -81,7 +89,12 @@ def head_in_file(names: Iterable[str], fields: Mapping[str, Any], where: str) ->
         dropout = fields.get("classifier_dropout_prob")
         if dropout is None:
             dropout = fields["hidden_dropout_prob"]
-        head = {"kind": "classifier", "labels": labels_in(fields, where), "dropout": dropout}
+        head = {
+            "kind": "classifier",
+            "labels": labels_in(fields, where),
+            "dropout": dropout,
+            "max_length": None,
+        }
         check_head(head, where)
         return head
     if any(name.startswith(("predictions.", "sop_classifier.")) for name in names):

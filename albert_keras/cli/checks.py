@@ -22,6 +22,12 @@ def refuse_duration(**given: float | None) -> None:
         raise ValueError(f"--{named[0]} must be a number above 0. Received: {value}.")
 
 
+def refuse_share(share: float, flag: str) -> None:
+    """Raises ValueError unless 0 < share <= 1."""
+    if not 0 < share <= 1:
+        raise ValueError(f"{flag} must be above 0 and at most 1. Received: {share}.")
+
+
 def refuse_schedule(learning_rate: float, warmup: float, steps: int | None) -> None:
     """Raises ValueError for a peak or a warm-up that no run can have."""
     if not 0 < learning_rate < math.inf:

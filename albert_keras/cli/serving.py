@@ -15,7 +15,8 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder of the served model, OUT/VERSION is made.")],
     version: Annotated[int, typer.Option(help="Version number.")] = 1,
     length: Annotated[
-        int | None, typer.Option(help="Longest text in pieces. Default: the model's positions.")
+        int | None,
+        typer.Option(min=3, help="Longest text in pieces. Default: that of fine-tuning."),
     ] = None,
 ) -> None:
     """Write a SavedModel that takes raw strings, and check that it answers."""
@@ -24,21 +25,26 @@ def export(
     refuse_missing(model, "--model")
     refuse_existing(out / str(version))
     start_tensorflow()
-    from albert_keras.checkpoints import find_checkpoint, load_albert, load_labels
+    from albert_keras.checkpoints import find_checkpoint, load_albert, load_head
     from albert_keras.export import export_classifier
 
     folder = find_checkpoint(model)
     classifier, tokenizer = load_albert(folder)
-    labels = load_labels(folder)
-    if tokenizer is None or labels is None:
+    head = load_head(folder)
+    if tokenizer is None or head["kind"] != "classifier":
         raise ValueError(
             f"An export needs a fine-tuned classifier with its vocabulary. Received: {folder}. "
             "Make one with `albert-keras finetune`."
         )
     written = export_classifier(
-        classifier, tokenizer, labels, out, version=version, max_length=length
+        classifier,
+        tokenizer,
+        head["labels"],
+        out,
+        version=version,
+        max_length=length or head["max_length"],
     )
-    typer.echo(f"{written}: {len(labels)} labels; the self-check passed")
+    typer.echo(f"{written}: {len(head['labels'])} labels; the self-check passed")
 
 
 def predict(

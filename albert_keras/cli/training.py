@@ -2,13 +2,15 @@
 
 import dataclasses
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from albert_keras.cli.checks import refuse_duration, refuse_missing, refuse_schedule
+from albert_keras.cli.checks import refuse_duration, refuse_missing, refuse_schedule, refuse_share
 from albert_keras.cli.startup import start_tensorflow
+from albert_keras.config import config_from
 from albert_keras.json_file import write_json
 from albert_keras.run_folder import (
     MODEL,
@@ -16,6 +18,7 @@ from albert_keras.run_folder import (
     begin_run,
     only_process_in,
     refuse_run,
+    run_recipe,
     run_settings,
 )
 
@@ -46,7 +49,13 @@ def pretrain(
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps.")] = None,
     minutes: Minutes = None,
     optimizer: Optimizer = "lamb",
-    learning_rate: Annotated[float, typer.Option(help="Peak of the schedule.")] = 1.76e-3,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Peak of the schedule. Default of lamb: the paper's 0.00176 at batch 4096, by the "
+            "square root of the batch."
+        ),
+    ] = None,
     warmup: Annotated[float, typer.Option(help="Steps, or below 1 a share of them.")] = 0.025,
     ngram: Annotated[int, typer.Option(min=1, help="Longest n-gram that is masked, in words.")] = 3,
     mask_rate: Annotated[float, typer.Option(help="Share of the pieces that is masked.")] = 0.15,
@@ -62,13 +71,15 @@ def pretrain(
         if path is not None:
             refuse_missing(path, flag)
     refuse_duration(steps=steps, minutes=minutes)
+    learning_rate = _paper_rate(optimizer, batch) if learning_rate is None else learning_rate
     refuse_schedule(learning_rate, warmup, steps)
+    refuse_share(mask_rate, "--mask-rate")
     fields = _fields(set_)
+    config_from(preset, fields)  # refuses what makes no model
     _check_out(out, resume)
     start_tensorflow()
     from albert_keras.checkpoints import save_albert
     from albert_keras.data.records import RecordSet
-    from albert_keras.model import config_from
     from albert_keras.tasks import pretraining
     from albert_keras.text.tokenizer import Tokenizer
     from albert_keras.training import train
@@ -94,7 +105,7 @@ def pretrain(
         out if resume else None,
         lambda: pretraining.steps_in_minutes(minutes, config, train_set, tokenizer, recipe),
     )
-    pretrainer = pretraining.new_pretrainer(config, recipe)
+    pretrainer = pretraining.new_pretrainer(config, recipe, tokenizer)
     settings = {
         "records": train_set.manifest["shards"],
         "vocabulary_sha256": tokenizer.sha256,
@@ -232,7 +243,14 @@ def finetune(
             classification.write_predictions(
                 out / "predictions.tsv", dev_examples, probabilities, names
             )
-        save_albert(classifier, out / MODEL, tokenizer=tokenizer, labels=names, replace=True)
+        save_albert(
+            classifier,
+            out / MODEL,
+            tokenizer=tokenizer,
+            labels=names,
+            max_length=length,
+            replace=True,
+        )
     typer.echo(f"{out / MODEL}: trained {reached:,} steps")
 
 
@@ -246,12 +264,19 @@ def _check_out(out, resume):
 def _timed(recipe, steps, minutes, warmup, resumed, count_steps):
     """The recipe with its steps and warm-up, which a run that goes on had settled before."""
     if resumed is not None and steps is None:
-        steps = run_settings(resumed)["settings"]["recipe"]["total_steps"]
+        steps = run_recipe(resumed)["total_steps"]
     elif steps is None:
         steps = count_steps()
     refuse_schedule(recipe.learning_rate, warmup, steps)
     warmup_steps = round(warmup * steps) if warmup < 1 else round(warmup)
     return dataclasses.replace(recipe, total_steps=steps, warmup_steps=warmup_steps)
+
+
+def _paper_rate(optimizer, batch):
+    """The rate of the paper's run for another batch, by the square-root rule of the LAMB paper."""
+    if optimizer != "lamb":
+        raise ValueError(f"--learning-rate must be given for {optimizer}; lamb has a default.")
+    return 1.76e-3 * math.sqrt(batch / 4096)
 
 
 def _fields(assignments):

@@ -58,7 +58,8 @@ def pretraining_batches(
         `sop_labels` int32 and `sop_weights` float32 [B].
 
     Raises:
-        ValueError: an argument out of its range, or, with `repeat`, fewer records than a batch.
+        ValueError: an argument out of its range, or, with `repeat`, fewer records than a batch;
+            or rows longer than the records' chunks.
 
     Example:
         >>> batches = pretraining_batches(
@@ -79,6 +80,12 @@ def pretraining_batches(
             f"{records.num_records} records in {records.folder}. Use a smaller batch or more text."
         )
     layout, max_sentences = records.layout, records.max_sentences
+    if sequence_length > layout.length:
+        raise ValueError(
+            f"Rows must not be longer than the records' chunks, which are of {layout.length} "
+            f"pieces in {records.folder}. Received: `sequence_length` {sequence_length}, whose "
+            "rest would be padding. Shorten it, or write the records again at that length or above."
+        )
 
     def batch_of(step, serialized):
         if not repeat:

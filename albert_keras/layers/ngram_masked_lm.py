@@ -5,7 +5,7 @@ import tensorflow as tf
 from albert_keras.layers.layer_norm import LayerNorm
 from albert_keras.layers.linear import Linear
 from albert_keras.layers.sublayers import build_sublayer, full_precision_weight
-from albert_keras.masking import ngram_mask
+from albert_keras.masking import ngram_mask, prediction_slots
 
 
 @tf.keras.utils.register_keras_serializable(package="albert_keras")
@@ -102,26 +102,28 @@ class NgramMaskedLM(tf.keras.layers.Layer):
         )
         self.layer_norm = LayerNorm(layer_norm_epsilon, dtype=self.dtype_policy, name="LayerNorm")
 
-    def mask(self, token_ids, seed, piece_kinds):
+    def mask(self, token_ids, seed, piece_kinds, pad_id=0):
         """Masks a batch with this layer's settings; see `albert_keras.masking.ngram_mask`.
 
         Args:
             token_ids: int32 `(B, S)`, S static.
             seed: int `(2,)`; equal seeds give equal masks.
             piece_kinds: int8 `(V,)`, `Tokenizer.piece_kinds`.
+            pad_id: int, the id that fills rows up. Default 0.
 
         Returns:
             Dict of token_ids `(B, S)`, masked_positions, masked_ids and masked_weights `(B, M)`.
         """
         max_predictions = self.max_predictions
         if max_predictions is None:
-            max_predictions = max(1, round(self.rate * token_ids.shape[1]))
+            max_predictions = prediction_slots(token_ids.shape[1], self.rate)
         return ngram_mask(
             token_ids,
             piece_kinds,
             seed,
             max_predictions=max_predictions,
             mask_id=self.mask_id,
+            pad_id=pad_id,
             ngram=self.ngram,
             rate=self.rate,
             mask_fraction=self.mask_fraction,

@@ -1,7 +1,6 @@
 """Pretraining: n-gram masked-language-model and sentence-order prediction, from a record set."""
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.records import RecordSet
 from albert_keras.losses import correct, cross_entropy, with_pretraining_loss
-from albert_keras.masking import ngram_mask
+from albert_keras.masking import ngram_mask, prediction_slots
 from albert_keras.model import build_albert, build_pretrainer, config_of
 from albert_keras.tasks.common import optimizer_named, steps_in, wilson_interval
 from albert_keras.text.tokenizer import Tokenizer
@@ -35,7 +34,7 @@ class PretrainingRecipe:
         learning_rate: float > 0, the schedule's peak.
         warmup_steps: int >= 0.
         seed: int, of the initial weights, the order, the pairs and the masks.
-        max_predictions: int, M, masked positions of a row; None for `mask_rate` of S, rounded up.
+        max_predictions: int, M, masked positions of a row; None for `mask_rate` of S.
         ngram: int, N, longest n-gram masked, in words.
         mask_rate: float in (0, 1], share of a row's tokens to mask. The paper's is 0.15; a run of
             minutes learns sooner from 0.3.
@@ -48,7 +47,7 @@ class PretrainingRecipe:
     batch_size: int = 32
     total_steps: int = 1000
     optimizer: str = "adamw"
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     warmup_steps: int = 100
     seed: int = 0
     max_predictions: int | None = None
@@ -56,7 +55,9 @@ class PretrainingRecipe:
     mask_rate: float = MASK_RATE
 
 
-def new_pretrainer(config: AlbertConfig, recipe: PretrainingRecipe) -> tf.keras.Model:
+def new_pretrainer(
+    config: AlbertConfig, recipe: PretrainingRecipe, tokenizer: Tokenizer
+) -> tf.keras.Model:
     """A pretrainer with random weights drawn from the recipe's seed.
 
     Raises:
@@ -70,10 +71,14 @@ def new_pretrainer(config: AlbertConfig, recipe: PretrainingRecipe) -> tf.keras.
         )
     tf.keras.utils.set_random_seed(recipe.seed)
     slots = recipe.max_predictions
-    if slots is None:
-        slots = _slots(recipe.sequence_length, recipe.mask_rate)
+    if slots is None:  # an evaluation needs its own as well
+        slots = prediction_slots(recipe.sequence_length, max(recipe.mask_rate, MASK_RATE))
     return build_pretrainer(
-        build_albert(config), max_predictions=slots, ngram=recipe.ngram, rate=recipe.mask_rate
+        build_albert(config),
+        max_predictions=slots,
+        ngram=recipe.ngram,
+        rate=recipe.mask_rate,
+        mask_id=tokenizer.mask_id,
     )
 
 
@@ -123,7 +128,7 @@ def steps_in_minutes(
     recipe: PretrainingRecipe,
 ) -> int:
     """How many steps of this recipe fit into so many minutes on this machine."""
-    pretrainer = new_pretrainer(config, recipe)
+    pretrainer = new_pretrainer(config, recipe, tokenizer)
     batches = training_batches(pretrainer, records, tokenizer, recipe)(0)
     return steps_in(minutes, compiled(pretrainer, recipe), batches)
 
@@ -136,8 +141,11 @@ def evaluate(
     sequence_length: int,
     batch_size: int = 64,
 ) -> dict[str, Any]:
-    """Scores a pretrainer on held-out records, with masks that are the same for every model:
-    spans of one to three words over 15 % of the tokens, however it was trained.
+    """Scores a pretrainer on held-out records, with masks that are the same for every model.
+
+    However it was trained: spans of one to three words over 15 % of the tokens, and `[MASK]` at
+    every one. (Training leaves some pieces in place; whoever copies what is visible would be half
+    a nat below the unigram entropy for it.)
 
     Args:
         pretrainer: a model of `build_pretrainer`.
@@ -148,7 +156,7 @@ def evaluate(
 
     Returns:
         mlm_loss (nats a masked piece), mlm_accuracy, masked_tokens, unigram_entropy (nats: of the
-        distribution of those very masked pieces, which no guess without context can beat),
+        distribution of those very masked pieces, below which no guess without context comes),
         sop_loss, sop_accuracy, sop_examples, and 95 % intervals of both accuracies.
 
     Raises:
@@ -222,26 +230,28 @@ def _refuse_misfit(pretrainer, tokenizer):
 
 
 def _masking(pretrainer, tokenizer):
-    mask, piece_kinds = pretrainer.get_layer("masked_lm").mask, tokenizer.piece_kinds
-    return lambda token_ids, seed: mask(token_ids, seed, piece_kinds)
+    layer = pretrainer.get_layer("masked_lm")
+    return lambda token_ids, seed: layer.mask(
+        token_ids, seed, tokenizer.piece_kinds, tokenizer.pad_id
+    )
 
 
 def _evaluation_masking(pretrainer, tokenizer, length):
-    layer = pretrainer.get_layer("masked_lm")
-    slots = layer.max_predictions or _slots(length, MASK_RATE)
-
-    def mask(token_ids, seed):
-        return ngram_mask(
-            token_ids,
-            tokenizer.piece_kinds,
-            seed,
-            max_predictions=slots,
-            mask_id=layer.mask_id,
-            rate=MASK_RATE,
+    needed = prediction_slots(length, MASK_RATE)
+    slots = pretrainer.get_layer("masked_lm").max_predictions or needed
+    if slots < needed:
+        raise ValueError(
+            f"An evaluation masks {needed} positions of a row of {length}. Received: a pretrainer "
+            f"with `max_predictions` {slots}."
         )
-
-    return mask
-
-
-def _slots(length, rate):
-    return math.ceil(round(rate * length, 6))  # 0.07 * 100 is above 7
+    return lambda token_ids, seed: ngram_mask(
+        token_ids,
+        tokenizer.piece_kinds,
+        seed,
+        max_predictions=slots,
+        mask_id=tokenizer.mask_id,
+        pad_id=tokenizer.pad_id,
+        rate=MASK_RATE,
+        mask_fraction=1.0,
+        random_fraction=0.0,
+    )

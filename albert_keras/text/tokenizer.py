@@ -13,11 +13,9 @@ from albert_keras.new_file import write_file
 from albert_keras.text import model_proto
 from albert_keras.text.digit_comma import DigitComma, is_digit_comma
 from albert_keras.text.normalization import BAKED_NAMES, normalizer_name
-from albert_keras.text.piece_kinds import PIECE_INSIDE, PIECE_SPECIAL, PIECE_START, piece_kinds
+from albert_keras.text.piece_kinds import piece_kinds
 from albert_keras.text.sentencepiece import SentencepieceModel
 from albert_keras.text.vocabulary import CLS, MASK, PAD, SEP, UNK, bake, parse_vocabulary
-
-__all__ = ["PIECE_INSIDE", "PIECE_SPECIAL", "PIECE_START", "Tokenizer"]
 
 MODEL_FILE = "spiece.model"
 CONFIG_FILE = "tokenizer_config.json"

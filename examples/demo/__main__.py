@@ -21,6 +21,7 @@ from rich.console import Console
 
 CONSOLE = Console()
 PARTS = "corpus vocabulary records pretrained finetuned from_scratch baselines serve report".split()
+MARK = ".albert_keras_demo"  # in the folder of a demo, whose parts a new run may remove
 
 # Nobody's documentation: written for this demo, so that no part of them was trained on.
 QUESTIONS = [
@@ -94,6 +95,19 @@ def run(command):
     return shown, time.monotonic() - started
 
 
+def take_folder(out):
+    """Makes the folder `out`, or clears it of an earlier demo's parts; no other folder's."""
+    if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
+        raise SystemExit(
+            f"--out must be a new folder, or that of an earlier demo. Received: {out}, which holds "
+            "other files. Name another."
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    (out / MARK).touch()
+    for folder in PARTS:
+        shutil.rmtree(out / folder, ignore_errors=True)
+
+
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo"), help="default: demo")
@@ -101,9 +115,7 @@ def main(argv=None):
     arguments = parser.parse_args(argv)
     started = time.monotonic()
 
-    for folder in PARTS:  # of an earlier run; nothing else that may stand there is touched
-        shutil.rmtree(arguments.out / folder, ignore_errors=True)
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    take_folder(arguments.out)
     for command in commands(arguments.out, arguments.minutes):
         run(command)
     minutes = (time.monotonic() - started) / 60
