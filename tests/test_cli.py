@@ -178,7 +178,7 @@ def test_an_early_ctrl_c_says_so(work, albert_keras, monkeypatch):
     def interrupted():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli.training, "start_tensorflow", interrupted)
+    monkeypatch.setattr(cli.pretraining, "start_tensorflow", interrupted)
     out = work / "new"
     arguments = ["pretrain", "--records", work / "records", "--vocab", work / "vocab", "--out", out]
     code, _, err = albert_keras(*arguments, "--steps", 5)
@@ -364,7 +364,7 @@ def test_a_mistake_in_a_name_or_number_is_told_before_tensorflow_starts(
     def started():
         raise AssertionError("TensorFlow was started")
 
-    for module in (cli.data, cli.training, cli.serving):
+    for module in (cli.data, cli.pretraining, cli.finetuning, cli.serving):
         monkeypatch.setattr(module, "start_tensorflow", started)
     monkeypatch.chdir(work)
     arguments, reason = AT_ONCE[mistake]

@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "training": ["optimizers", "progress", "run_folder", "new_file"],
     "tasks": [
         *("config", "model", "layers", "losses", "optimizers", "text", "data", "training"),
-        "new_file",
+        *("masking", "new_file"),
     ],
     "analysis": [
         *("config", "model", "layers", "text", "data", "checkpoints", "run_folder", "json_file"),

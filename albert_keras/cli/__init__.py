@@ -8,7 +8,7 @@ import os
 
 import typer
 
-from albert_keras.cli import data, serving, training
+from albert_keras.cli import data, finetuning, pretraining, serving
 from albert_keras.cli.startup import as_command
 
 app = typer.Typer(
@@ -24,8 +24,8 @@ app = typer.Typer(
 for command in (
     data.vocab,
     data.records,
-    training.pretrain,
-    training.finetune,
+    pretraining.pretrain,
+    finetuning.finetune,
     serving.export,
     serving.predict,
     serving.inspect,

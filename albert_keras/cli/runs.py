@@ -1,0 +1,83 @@
+"""What pretrain and finetune share: their options, and a run from its folder to its scores."""
+
+import dataclasses
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from albert_keras.cli.checks import refuse_schedule
+from albert_keras.json_file import write_json
+from albert_keras.run_folder import (
+    MODEL,
+    SCORES,
+    begin_run,
+    only_process_in,
+    refuse_run,
+    run_recipe,
+    run_settings,
+)
+
+Out = Annotated[Path, typer.Option(help="Folder of the run; its model is in OUT/model.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")]
+Minutes = Annotated[
+    float | None, typer.Option(help="Instead of --steps: as many as this machine makes.")
+]
+Optimizer = Annotated[str, typer.Option(help='"lamb" or "adamw".')]
+LogEvery = Annotated[int, typer.Option(min=1, help="Steps between two lines of OUT/metrics.jsonl.")]
+SaveEvery = Annotated[
+    int, typer.Option(min=1, help="Steps between two saves of the training state.")
+]
+
+
+def check_out(out: Path, resume: bool) -> None:
+    """Raises ValueError unless a run can begin, or go on, in `out`."""
+    if resume:
+        run_settings(out)
+    else:
+        refuse_run(out)
+
+
+def timed(recipe, steps, minutes, warmup, resumed, count_steps):
+    """The recipe with its steps and warm-up, which a run that goes on had settled before."""
+    if resumed is not None and steps is None:
+        steps = run_recipe(resumed)["total_steps"]
+    elif steps is None:
+        steps = count_steps()
+    refuse_schedule(recipe.learning_rate, warmup, steps)
+    warmup_steps = round(warmup * steps) if warmup < 1 else round(warmup)
+    return dataclasses.replace(recipe, total_steps=steps, warmup_steps=warmup_steps)
+
+
+@contextmanager
+def trained(model, batches_from, out, settings, recipe, tokens_per_step, *, resume, **options):
+    """Trains to the end of the recipe, then gives way to the block, which scores and saves.
+
+    Exits with 130 where the user stops the training. No other process can enter the folder before
+    the block ends.
+    """
+    from albert_keras.training import train
+
+    begin_run(out, settings, resume=resume)
+    with only_process_in(out):
+        total = recipe.total_steps
+        reached = train(
+            model, batches_from, out, total_steps=total, tokens_per_step=tokens_per_step, **options
+        )
+        if reached < total:
+            typer.echo(
+                f"Stopped at step {reached:,} of {total:,}, which is saved. To go on, repeat the "
+                "command with --resume.",
+                err=True,
+            )
+            raise typer.Exit(130)
+        yield
+    typer.echo(f"{out / MODEL}: trained {reached:,} steps")
+
+
+def write_scores(out: Path, scores: dict) -> None:
+    """Writes evaluation.json and prints its numbers."""
+    write_json(out / SCORES, scores)
+    shown = {name: value for name, value in scores.items() if isinstance(value, float | int)}
+    typer.echo("  ".join(f"{name} {value:.4g}" for name, value in shown.items()))
