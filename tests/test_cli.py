@@ -105,6 +105,7 @@ def test_an_export_answers_strings_and_is_described(work, albert_keras):
     assert all(answer[0] in ("grant", "other") and float(answer[1]) >= 0.5 for answer in answers)
     code, out, _ = albert_keras("inspect", work / "served" / "licence")
     assert code == 0 and "2 labels (grant, other)" in out
+    assert "at most 32 pieces" in out  # as fine-tuned; the model has 64 positions
 
 
 @pytest.mark.parametrize(
