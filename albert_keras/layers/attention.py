@@ -41,6 +41,57 @@ def masked_softmax(scale: float, training: bool) -> Callable[..., tf.Tensor]:
     return fused(function, gradient) if training else function
 
 
+@functools.cache
+def attention_to_train(scale: float) -> Callable[..., tf.Tensor]:
+    """A function of (query, key, value, additive), the context: `masked_softmax` between products.
+
+    Its gradient keeps a number for each query, the log of its sum of exponentials, and gets the
+    probabilities from that again, as FlashAttention does: `(B, N, S, S)` for every layer is most of
+    the memory of a step at length 512.
+    """
+
+    @tf.function(jit_compile=True, autograph=False)
+    def forward(products, additive):
+        scores = tf.cast(products, tf.float32) * scale + additive
+        log_sum = tf.reduce_logsumexp(scores, axis=-1)  # B, N, S
+        return tf.cast(tf.exp(scores - log_sum[..., tf.newaxis]), products.dtype), log_sum
+
+    @tf.function(jit_compile=True, autograph=False)
+    def backward(products, upstream, additive, log_sum, mean):
+        """All with the keys first, so that no product needs a transposed copy of it."""
+        scores = tf.cast(products, tf.float32) * scale + tf.transpose(additive, [0, 1, 3, 2])
+        probabilities = tf.exp(scores - log_sum[:, :, tf.newaxis, :])
+        centred = tf.cast(upstream, tf.float32) - mean[:, :, tf.newaxis, :]
+        scores = tf.cast(probabilities * centred * scale, products.dtype)
+        return tf.cast(probabilities, products.dtype), scores
+
+    @tf.custom_gradient
+    def attend(query, key, value, additive):
+        products = tf.matmul(query, key, transpose_b=True)  # B, N, S, S
+        probabilities, log_sum = forward(products, additive)
+        context = tf.matmul(probabilities, value)
+
+        def gradient(upstream):
+            mean = tf.cast(upstream, tf.float32) * tf.cast(context, tf.float32)
+            mean = tf.reduce_sum(mean, axis=-1)  # B, N, S
+            # Or TensorFlow would compute it as soon as it can, in the forward pass.
+            with tf.control_dependencies([upstream]):
+                products = tf.matmul(key, query, transpose_b=True)
+            probabilities, scores = backward(
+                products, tf.matmul(value, upstream, transpose_b=True), additive, log_sum, mean
+            )
+            return (
+                tf.matmul(scores, key, transpose_a=True),
+                tf.matmul(scores, query),
+                tf.matmul(probabilities, upstream),
+                None,
+            )
+
+        return context, gradient
+
+    return attend
+
+
 def split_heads(x: tf.Tensor, parts: int, num_heads: int) -> list[tf.Tensor]:
     """`(B, S, parts H)` to as many `(B, N, S, H/N)`."""
     shape = tf.shape(x)
@@ -151,11 +202,16 @@ class SelfAttention(tf.keras.layers.Layer):
         kernels, biases, kernel, bias, gamma, beta = weights
         fuse = training is True
         query, key, value = split_heads(linear(hidden, kernels, biases), 3, self.num_heads)
-        products = tf.matmul(query, key, transpose_b=True)  # B, N, S, S
-        probabilities = masked_softmax(query.shape[-1] ** -0.5, fuse)(products, additive)
-        if self.attention_dropout_layer is not None:
-            probabilities = self.attention_dropout_layer(probabilities, training=training)
-        output = linear(merge_heads(tf.matmul(probabilities, value)), kernel, bias)
+        scale = query.shape[-1] ** -0.5
+        if fuse and self.attention_dropout_layer is None:
+            context = attention_to_train(scale)(query, key, value, additive)
+        else:
+            products = tf.matmul(query, key, transpose_b=True)  # B, N, S, S
+            probabilities = masked_softmax(scale, fuse)(products, additive)
+            if self.attention_dropout_layer is not None:
+                probabilities = self.attention_dropout_layer(probabilities, training=training)
+            context = tf.matmul(probabilities, value)
+        output = linear(merge_heads(context), kernel, bias)
         if self.dropout_layer is not None:
             output = self.dropout_layer(output, training=training)
         return add_and_norm(self.layer_norm_epsilon, fuse)(output, hidden, gamma, beta)
