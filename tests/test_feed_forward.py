@@ -20,6 +20,23 @@ def test_two_projections_residual_and_norm(name, function):
     np.testing.assert_allclose(layer(tf.constant(x, tf.float32)), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["gelu_tanh", "gelu_erf", "relu"])
+def test_training_gives_the_values_and_gradients_of_the_plain_layer(name):
+    layer = FeedForward(intermediate_size=20, activation=name)
+    x = tf.constant(np.random.default_rng(0).normal(size=(2, 3, 8)), tf.float32)
+    layer(x)
+    fill_weights(layer)
+    results = []
+    for training in (False, True):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            value = layer(x, training=training)
+            loss = tf.reduce_sum(tf.square(value) * x)
+        results.append([value, *tape.gradient(loss, [x, *layer.trainable_weights])])
+    for plain, fused in zip(*results, strict=True):
+        np.testing.assert_allclose(fused, plain, rtol=1e-4, atol=1e-4)
+
+
 def test_dropout_acts_in_training_only():
     x = tf.constant(np.random.default_rng(0).normal(size=(2, 3, 8)), tf.float32)
     layer, plain = FeedForward(20, dropout=0.5), FeedForward(20)
