@@ -144,8 +144,8 @@ def evaluate(
     """Scores a pretrainer on held-out records, with masks that are the same for every model.
 
     However it was trained: spans of one to three words over 15 % of the tokens, and `[MASK]` at
-    every one. (Training leaves some pieces in place; whoever copies what is visible would be half
-    a nat below the unigram entropy for it.)
+    every one. (Training leaves some pieces in place; whoever copies what is visible would be
+    below the unigram entropy without any use of context.)
 
     Args:
         pretrainer: a model of `build_pretrainer`.
