@@ -1,0 +1,128 @@
+"""Names: what a checkpoint format calls each weight of a model, and how it lies there.
+
+A model is walked once, in `parts_of`; a format is a table.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+
+class Layout(NamedTuple):
+    """How an array of ours becomes one of theirs, and back."""
+
+    to_file: Callable[[np.ndarray], np.ndarray]
+    to_model: Callable[[np.ndarray], np.ndarray]
+
+
+SAME = Layout(lambda x: x, lambda x: x)
+# Our kernels are [in, out]; theirs, where transposed, [out, in]. Heads need no reordering.
+TRANSPOSED = Layout(lambda x: x.T, lambda x: x.T)
+# Label 1 is "swapped" in theirs and "in order" (SOP_IN_ORDER) in ours.
+SOP_KERNEL = Layout(lambda x: x.T[::-1], lambda x: x[::-1].T)
+SOP_BIAS = Layout(lambda x: x[::-1], lambda x: x[::-1])
+
+
+class Part(NamedTuple):
+    """A variable of the model by its place: the module, the weight in it, and of which layer."""
+
+    module: str
+    weight: str
+    layer: int | None
+    variable: tf.Variable
+
+
+class Tensor(NamedTuple):
+    """A tensor of the file and the variable whose values it holds."""
+
+    name: str
+    variable: tf.Variable
+    layout: Layout
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape in the file."""
+        return self.layout.to_file(np.broadcast_to(np.float32(0), tuple(self.variable.shape))).shape
+
+
+class Names(NamedTuple):
+    """The table of a format.
+
+    Args:
+        modules: `{our module: their name}`; "{layer}" stands for the name of a single layer, and
+            other fields may be given to `tensors_of`.
+        weights: `{our weight: (what follows the module's name, layout)}`.
+        exceptions: `{"module/weight": (their whole name, layout)}`.
+    """
+
+    modules: Mapping[str, str]
+    weights: Mapping[str, tuple[str, Layout]]
+    exceptions: Mapping[str, tuple[str, Layout]]
+
+    def tensors_of(
+        self, model: tf.keras.Model, layers: Sequence[str], **fields: str
+    ) -> list[Tensor]:
+        """Every tensor of the model's file, each name once.
+
+        Where their layers cannot say what shares, several names lead to one variable.
+
+        Args:
+            model: an encoder, a pretrainer or a classifier.
+            layers: the name of each single layer, first to last; equal where the file shares.
+            fields: for the names of the modules.
+        """
+        tensors = {}
+        for part in parts_of(model):
+            key = f"{part.module}/{part.weight}"
+            if key in self.exceptions:
+                name, layout = self.exceptions[key]
+            else:
+                suffix, layout = self.weights[part.weight]
+                name = self.modules[part.module] + suffix
+            layer = None if part.layer is None else layers[part.layer]
+            name = name.format(layer=layer, **fields)
+            tensors[name] = Tensor(name, part.variable, layout)
+        return list(tensors.values())
+
+
+def parts_of(model: tf.keras.Model) -> Iterator[Part]:
+    """Every weight of the model; a shared one once for each layer that uses it."""
+    layers = {layer.name: layer for layer in model.layers}
+    embeddings, stack = layers["embeddings"], layers["encoder"]
+    for table in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
+        yield Part(table, "table", None, getattr(embeddings, table))
+    yield from _norm("embeddings_norm", embeddings.layer_norm)
+    if embeddings.embedding_hidden_mapping_in is not None:
+        yield from _dense("projection", embeddings.embedding_hidden_mapping_in)
+    blocks = zip(stack.attention_pattern, stack.ffn_pattern, strict=True)
+    for layer, (attention_block, ffn_block) in enumerate(blocks):
+        attention, ffn = stack.attention_blocks[attention_block], stack.ffn_blocks[ffn_block]
+        for projection in ("query", "key", "value"):
+            yield from _dense(projection, getattr(attention, projection), layer)
+        yield from _dense("attention_output", attention.dense, layer)
+        yield from _norm("attention_norm", attention.layer_norm, layer)
+        yield from _dense("intermediate", ffn.intermediate, layer)
+        yield from _dense("ffn_output", ffn.output_dense, layer)
+        yield from _norm("ffn_norm", ffn.layer_norm, layer)
+    yield from _dense("pooler", layers["pooler"].dense)
+    if "masked_lm" in layers:
+        head = layers["masked_lm"]
+        yield from _dense("masked_lm_dense", head.dense)
+        yield from _norm("masked_lm_norm", head.layer_norm)
+        yield Part("masked_lm", "bias", None, head.output_bias)
+    if "sop" in layers:
+        yield from _dense("sop", layers["sop"].dense)
+    if "classifier" in layers:
+        yield from _dense("classifier", layers["classifier"])
+
+
+def _dense(module, layer, index=None):
+    yield Part(module, "kernel", index, layer.kernel)
+    yield Part(module, "bias", index, layer.bias)
+
+
+def _norm(module, layer, index=None):
+    yield Part(module, "gamma", index, layer.gamma)
+    yield Part(module, "beta", index, layer.beta)
