@@ -7,6 +7,7 @@ import tensorflow as tf
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from albert_keras.checkpoints.filling import fill
 from albert_keras.checkpoints.huggingface_config import LayerGroups
 from albert_keras.checkpoints.huggingface_names import constants_of, duplicates_of, tensors_of
 
@@ -86,56 +87,16 @@ def read_weights(model: tf.keras.Model, groups: LayerGroups, path: Path) -> None
 
     Raises:
         ValueError: the file's tensors are not exactly the model's, a value is not finite, or
-            copies of a shared weight differ. The model is then not to be used.
+            copies of a shared weight differ.
     """
     found = shapes_in(path)
     prefix = "albert." if any(name.startswith("albert.") for name in found) else ""
-    tensors, constants = tensors_of(model, groups, prefix), constants_of(model, prefix)
-    duplicates = {name: of for name, of in duplicates_of(prefix).items() if name in found}
-
-    expected = {tensor.name: tensor.shape for tensor in tensors}
-    expected |= {name: array.shape for name, array in constants.items()}
-    expected |= {name: expected[of] for name, of in duplicates.items() if of in expected}
-    problems = [f"missing: {name} {expected[name]}" for name in expected if name not in found]
-    problems += [f"unexpected: {name} {found[name]}" for name in found if name not in expected]
-    problems += [
-        f"of another shape: {name} {found[name]}, the model has {shape}"
-        for name, shape in expected.items()
-        if found.get(name, shape) != shape
-    ]
-    if not problems:
-        with safe_open(path, framework="np") as file:
-            problems = _fill(tensors, constants, duplicates, file.get_tensor)
-    if problems:
-        raise ValueError(
-            f"The tensors of {path} must be exactly those of the model that its configuration "
-            "describes. Received:\n  " + "\n  ".join(problems)
+    with safe_open(path, framework="np") as file:
+        fill(
+            tensors_of(model, groups, prefix),
+            found,
+            file.get_tensor,
+            str(path),
+            constants=constants_of(model, prefix),
+            duplicates=duplicates_of(prefix),
         )
-
-
-def _fill(tensors, constants, duplicates, get_tensor) -> list[str]:
-    """Assigns the values and returns what is wrong with them."""
-    problems = []
-    filled: dict[int, str] = {}
-    for tensor in tensors:
-        array = get_tensor(tensor.name)
-        if not np.isfinite(array).all():
-            problems.append(f"NaN or infinite: {tensor.name}")
-        array = tensor.layout.to_model(array.astype(np.float32))
-        first = filled.setdefault(id(tensor.variable), tensor.name)
-        if first == tensor.name:
-            tensor.variable.assign(array)
-        elif not np.array_equal(array, tensor.variable.numpy(), equal_nan=True):
-            problems.append(
-                f"copies that differ, but the model shares them: {first}, {tensor.name}"
-            )
-    for name, array in constants.items():
-        if not np.array_equal(get_tensor(name), array):
-            problems.append(
-                f"not the identity: {name}; embedding_size equals hidden_size, where this library "
-                "has no projection"
-            )
-    for name, of in duplicates.items():
-        if not np.array_equal(get_tensor(name), get_tensor(of)):
-            problems.append(f"must be equal, they are tied: {name}, {of}")
-    return problems

@@ -1,0 +1,125 @@
+"""fill: a model's variables from a file's tensors, strictly, whatever the format."""
+
+import difflib
+import fnmatch
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from albert_keras.checkpoints.names import Tensor
+
+
+def fill(
+    tensors: Sequence[Tensor],
+    found: Mapping[str, tuple[int, ...]],
+    get_tensor: Callable[[str], np.ndarray],
+    where: str,
+    *,
+    constants: Mapping[str, np.ndarray] | None = None,
+    duplicates: Mapping[str, str] | None = None,
+    allow_missing: Sequence[str] = (),
+    allow_unused: Sequence[str] = (),
+) -> tuple[list[str], list[str]]:
+    """Fills every variable, or raises with all that does not fit.
+
+    Nothing is assigned before names, shapes and finiteness are known to be right.
+
+    Args:
+        tensors: the model's, by their names in the file.
+        found: names and shapes in the file.
+        get_tensor: gives the array of a name.
+        where: the file, for error messages.
+        constants: further tensors of the file that must have these values.
+        duplicates: `{name: of}`, tensors that a file may repeat and must then equal.
+        allow_missing: patterns (as of a shell) of names that the file may lack; those variables
+            keep their values.
+        allow_unused: patterns of names in the file that the model has no place for.
+
+    Returns:
+        The names that were missing, and those that were unused.
+
+    Raises:
+        ValueError: a tensor is missing, unexpected, of another shape or not finite, copies of a
+            shared weight differ, or a constant has another value; all of them are listed.
+    """
+    constants, duplicates = constants or {}, duplicates or {}
+    duplicates = {name: of for name, of in duplicates.items() if name in found}
+    expected = {tensor.name: tensor.shape for tensor in tensors}
+    expected |= {name: array.shape for name, array in constants.items()}
+    expected |= {name: expected[of] for name, of in duplicates.items() if of in expected}
+    missing = [name for name in expected if name not in found]
+    unused = [name for name in found if name not in expected]
+    problems = [
+        f"missing: {name} {expected[name]}{_hint(name, unused)}"
+        for name in missing
+        if name in unmatched(missing, allow_missing)
+    ]
+    problems += [
+        f"unexpected: {name} {found[name]}{_hint(name, missing)}"
+        for name in unused
+        if name in unmatched(unused, allow_unused)
+    ]
+    problems += [
+        f"of another shape: {name} {found[name]}, the model has {shape}"
+        for name, shape in expected.items()
+        if found.get(name, shape) != shape
+    ]
+    if not problems:
+        there = [tensor for tensor in tensors if tensor.name in found]
+        values, problems = _values(there, get_tensor)
+        problems += _broken_ties(found, constants, duplicates, get_tensor)
+    if problems:
+        raise ValueError(
+            f"The tensors of {where} must be exactly those of the model that its configuration "
+            "describes. Received:\n  " + "\n  ".join(problems)
+        )
+    for variable, array in values.values():
+        variable.assign(array)
+    return missing, unused
+
+
+def _values(tensors, get_tensor):
+    """{id of a variable: (variable, array)}, and what is wrong with them."""
+    values, names, problems = {}, {}, []
+    for tensor in tensors:
+        array = get_tensor(tensor.name)
+        if not np.isfinite(array).all():
+            problems.append(f"NaN or infinite: {tensor.name}")
+        array = tensor.layout.to_model(array.astype(np.float32))
+        variable = id(tensor.variable)
+        first = names.setdefault(variable, tensor.name)
+        if first == tensor.name:
+            values[variable] = tensor.variable, array
+        elif not np.array_equal(array, values[variable][1], equal_nan=True):
+            problems.append(
+                f"copies that differ, but the model shares them: {first}, {tensor.name}"
+            )
+    return values, problems
+
+
+def _broken_ties(found, constants, duplicates, get_tensor):
+    problems = [
+        f"not the identity: {name}; embedding_size equals hidden_size, where this library has no "
+        "projection"
+        for name, array in constants.items()
+        if name in found and not np.array_equal(get_tensor(name), array)
+    ]
+    return problems + [
+        f"must be equal, they are tied: {name}, {of}"
+        for name, of in duplicates.items()
+        if of in found and not np.array_equal(get_tensor(name), get_tensor(of))
+    ]
+
+
+def unmatched(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
+    """The names that fit none of the patterns, which are those of a shell.
+
+    >>> unmatched(["cls/predictions/output_bias", "bert/pooler/dense/bias"], ["cls/*"])
+    ['bert/pooler/dense/bias']
+    """
+    return [name for name in names if not any(fnmatch.fnmatchcase(name, p) for p in patterns)]
+
+
+def _hint(name, others):
+    near = difflib.get_close_matches(name, others, n=1, cutoff=0.8)
+    return f" (the nearest is {near[0]})" if near else ""

@@ -1,0 +1,171 @@
+"""Google's TF1 checkpoints: the golden weights give the golden numbers, and go back bit by bit."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.checkpoints.tf1 import CHECKPOINT, config_from_google, read_tf1, write_tf1
+from albert_keras.layers import SOP_IN_ORDER
+from albert_keras.model import build_albert, build_classifier, build_pretrainer, config_of
+from tests.test_checkpoints import filled
+from tests.test_goldens import original_weights
+
+pytestmark = pytest.mark.both_kerases
+
+
+def save(prefix, tensors):
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix),
+        tensor_names=list(tensors),
+        shape_and_slices=[""] * len(tensors),
+        tensors=[np.ascontiguousarray(array) for array in tensors.values()],
+    )
+
+
+def tensors_in(prefix):
+    reader = tf.train.load_checkpoint(str(prefix))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+@pytest.fixture(scope="module")
+def golden(data_folder, tmp_path_factory):
+    """A folder as Google's, with optimizer slots, and the values that the original computed."""
+    folder = tmp_path_factory.mktemp("google")
+    weights = original_weights(data_folder / "golden")
+    slots = {f"{name}/{slot}": array for name, array in weights.items() for slot in ("adam_m",)}
+    save(folder / CHECKPOINT, {**weights, **slots, "global_step": np.int64(125_000)})
+    shutil.copy(data_folder / "golden" / "albert_config.json", folder)
+    arrays = np.load(data_folder / "golden" / "golden_albert_base_zh_graph.npz")
+    return folder, weights, arrays
+
+
+def test_the_golden_checkpoint_gives_the_golden_numbers(golden):
+    folder, _, arrays = golden
+    model = read_tf1(folder)
+    outputs = model(
+        {
+            "token_ids": tf.constant(arrays["input_ids"]),
+            "segment_ids": tf.constant(arrays["segment_ids"]),
+            "padding_mask": tf.constant(arrays["input_mask"]),
+            "masked_positions": tf.constant(arrays["mlm_positions"]),
+        }
+    )
+    mlm = outputs["mlm_logits"].numpy()
+    np.testing.assert_allclose(
+        mlm[..., :64], arrays["mlm_logits_first64"].reshape(3, 4, 64), atol=1e-4
+    )
+    # Theirs has column 0 for pairs in order.
+    order = [SOP_IN_ORDER, 1 - SOP_IN_ORDER]
+    np.testing.assert_allclose(
+        outputs["sop_logits"].numpy()[:, order], arrays["sop_logits"], atol=1e-5
+    )
+
+
+def test_a_round_trip_is_bit_exact(golden, tmp_path):
+    folder, weights, _ = golden
+    write_tf1(read_tf1(folder), tmp_path / "out")
+    written = tensors_in(tmp_path / "out" / CHECKPOINT)
+    assert written.keys() == weights.keys()
+    for name, array in weights.items():
+        np.testing.assert_array_equal(written[name], array)
+    ours = json.loads((tmp_path / "out" / "albert_config.json").read_text())
+    theirs = json.loads((folder / "albert_config.json").read_text())
+    assert ours.items() <= {**theirs, "inner_group_num": 1}.items()
+
+
+def tiny(kind):
+    encoder = build_albert("tiny", num_hidden_layers=4, sharing=2)
+    if kind == "classifier":
+        return filled(build_classifier(encoder, 3))
+    return filled(build_pretrainer(encoder) if kind == "pretrainer" else encoder)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "pretrainer", "classifier"])
+def test_every_head_and_group_comes_back(tmp_path, kind):
+    model = tiny(kind)
+    write_tf1(model, tmp_path / "x")
+    again = read_tf1(tmp_path / "x")
+    assert again.name == model.name and config_of(again) == config_of(model)
+    for ours, theirs in zip(model.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+def edited(tmp_path, change, kind="pretrainer"):
+    write_tf1(tiny(kind), tmp_path / "x")
+    tensors = tensors_in(tmp_path / "x" / CHECKPOINT)
+    change(tensors)
+    for file in (tmp_path / "x").glob("model.ckpt*"):
+        file.unlink()
+    save(tmp_path / "x" / CHECKPOINT, tensors)
+    return tmp_path / "x"
+
+
+def test_a_missing_head_is_drawn_anew_only_when_asked_for(tmp_path):
+    def drop(tensors):
+        for name in [name for name in tensors if name.startswith("cls/seq_relationship")]:
+            del tensors[name]
+
+    folder = edited(tmp_path, drop)
+    with pytest.raises(ValueError, match=r"missing: cls/seq_relationship/output_weights \(2, 24\)"):
+        read_tf1(folder)
+    assert read_tf1(folder, allow_missing=["cls/seq_relationship/*"]).name == "albert_pretrainer"
+    assert read_tf1(folder, allow_unused=["cls/*"]).name == "albert"
+
+
+MISFITS = {
+    "another shape": (lambda t: t.update({"bert/pooler/dense/bias": np.zeros(3, "f4")}), "shape"),
+    "a NaN": (lambda t: t["bert/pooler/dense/bias"].fill(np.nan), "NaN or infinite: bert/pooler"),
+    "a misspelt name": (
+        lambda t: t.update({"bert/pooler/dense/bais": t.pop("bert/pooler/dense/bias")}),
+        r"missing: bert/pooler/dense/bias \(24,\) \(the nearest is bert/pooler/dense/bais\)",
+    ),
+    "brightmart's": (
+        lambda t: t.update({"bert/embeddings/word_embeddings_2": np.zeros((8, 24), "f4")}),
+        "brightmart",
+    ),
+    "a BERT": (
+        lambda t: t.update({"bert/encoder/layer_0/attention/self/query/kernel": np.zeros(1, "f4")}),
+        "of a BERT",
+    ),
+}
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_what_does_not_fit_is_refused_by_name(tmp_path, misfit):
+    change, reason = MISFITS[misfit]
+    with pytest.raises(ValueError, match=reason):
+        read_tf1(edited(tmp_path, change))
+
+
+def test_a_damaged_file_is_refused(tmp_path):
+    write_tf1(tiny("encoder"), tmp_path / "x")
+    [data] = (tmp_path / "x").glob("*.data-*")
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(ValueError, match="damaged or cut off"):
+        read_tf1(tmp_path / "x")
+
+
+def test_theirs_gelu_is_the_tanh_form_and_dead_keys_are_ignored(tmp_path):
+    write_tf1(tiny("encoder"), tmp_path / "x")
+    fields = json.loads((tmp_path / "x" / "albert_config.json").read_text())
+    assert fields["hidden_act"] == "gelu"
+    dead = {"net_structure_type": 0, "gap_size": 0, "num_memory_blocks": 0, "down_scale_factor": 1}
+    config, _ = config_from_google({**fields, **dead}, "x")
+    assert config.hidden_act == "gelu_tanh" and config.layer_norm_eps == 1e-12
+    with pytest.raises(ValueError, match="`hidden_act` must be one of gelu, relu"):
+        config_from_google({**fields, "hidden_act": "gelu_new"}, "x")
+
+
+def test_a_prefix_names_one_of_several(tmp_path):
+    model = tiny("encoder")
+    write_tf1(model, tmp_path / "x")
+    save(tmp_path / "x" / "other.ckpt", {"global_step": np.int64(1)})
+    with pytest.raises(ValueError, match="must hold one TF1 checkpoint"):
+        read_tf1(tmp_path / "x")
+    for name in (CHECKPOINT, f"{CHECKPOINT}.index"):
+        assert config_of(read_tf1(tmp_path / "x" / name)) == config_of(model)
+    with pytest.raises(ValueError, match="nowhere.index"):
+        read_tf1(tmp_path / "x" / "nowhere")
