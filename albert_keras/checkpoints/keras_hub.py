@@ -1,0 +1,139 @@
+"""keras-hub's ALBERT presets: the backbone in `config.json` and `model.weights.h5`, read."""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.checkpoints.filling import fill
+from albert_keras.checkpoints.huggingface_config import LayerGroups
+from albert_keras.checkpoints.names import SAME, Layout, Names
+from albert_keras.config import AlbertConfig, shortest_sharing
+from albert_keras.json_file import check_object, read_json
+from albert_keras.model import build_albert
+
+CONFIG, WEIGHTS = "config.json", "model.weights.h5"
+BACKBONE = "AlbertBackbone"
+
+# Theirs to ours. The rest is fixed in their code: the tanh GELU, epsilon 1e-12, deviation 0.02.
+FIELDS = {
+    "vocabulary_size": "vocab_size",
+    "embedding_dim": "embedding_size",
+    "hidden_dim": "hidden_size",
+    "num_heads": "num_attention_heads",
+    "intermediate_dim": "intermediate_size",
+    "max_sequence_length": "max_position_embeddings",
+    "num_segments": "type_vocab_size",
+}
+GROUPS = ("num_layers", "num_groups", "num_inner_repetitions")
+
+
+def is_keras_hub(folder: str | Path) -> bool:
+    """Whether `folder` looks like a preset of keras-hub's ALBERT."""
+    path = Path(folder) / CONFIG
+    return path.is_file() and read_json(path).get("class_name") == BACKBONE
+
+
+def read_keras_hub(folder: str | Path) -> tf.keras.Model:
+    """The encoder in a keras-hub preset.
+
+    The heads of their task models (`task.weights.h5`) are not read: theirs for masked tokens has
+    another LayerNorm epsilon, 1e-5, than the model that the weights came from.
+
+    Args:
+        folder: of the preset.
+
+    Raises:
+        ValueError: another model, a missing or damaged file, or tensors that do not fit.
+    """
+    folder = Path(folder)
+    fields = read_json(folder / CONFIG, keys=["class_name", "config"])
+    if fields["class_name"] != BACKBONE:
+        raise ValueError(
+            f"{folder / CONFIG} must be of an {BACKBONE}. Received: {fields['class_name']!r}."
+        )
+    fields = fields["config"]
+    check_object(fields, f"{folder / CONFIG}: `config`", [*FIELDS, *GROUPS, "dropout"])
+    groups = LayerGroups(*(fields[name] for name in GROUPS))
+    pattern = groups.pattern()
+    try:
+        config = AlbertConfig(
+            **{ours: fields[theirs] for theirs, ours in FIELDS.items()},
+            num_hidden_layers=len(pattern.attention),
+            sharing=shortest_sharing(pattern),
+            hidden_dropout_prob=fields["dropout"],
+            attention_probs_dropout_prob=fields["dropout"],
+        )
+    except ValueError as error:
+        raise ValueError(f"{folder / CONFIG}: {error}") from error
+    model = build_albert(config)
+    # Their layers have no names in the file, only numbers, in the order of the groups.
+    numbers = [group * groups.inner + inner for group, inner in groups.blocks()]
+    layers = ["layers/transformer_encoder" + (f"_{number}" if number else "") for number in numbers]
+    try:
+        with h5py.File(folder / WEIGHTS) as file:
+            found = {}
+            file.visititems(
+                lambda name, item: (
+                    found.update({name: item.shape}) if isinstance(item, h5py.Dataset) else None
+                )
+            )
+            fill(
+                _names(config).tensors_of(model, layers),
+                found,
+                lambda name: file[name][()],
+                str(folder / WEIGHTS),
+                constants=_constants(config),
+            )
+    except OSError as error:
+        raise ValueError(f"{folder / WEIGHTS} is missing or damaged: {error}.") from error
+    return model
+
+
+def _names(config):
+    size, heads = config.hidden_size, config.num_attention_heads
+    into_heads = Layout(lambda x: x.reshape(size, heads, -1), lambda x: x.reshape(size, size))
+    bias_into_heads = Layout(lambda x: x.reshape(heads, -1), lambda x: x.reshape(size))
+    out_of_heads = Layout(lambda x: x.reshape(heads, -1, size), lambda x: x.reshape(size, size))
+    exceptions = {}
+    for name in ("query", "key", "value"):
+        place = f"{{layer}}/_self_attention_layer/{name}_dense/vars"
+        exceptions[f"{name}/kernel"] = f"{place}/0", into_heads
+        exceptions[f"{name}/bias"] = f"{place}/1", bias_into_heads
+    place = "{layer}/_self_attention_layer/output_dense/vars"
+    exceptions["attention_output/kernel"] = f"{place}/0", out_of_heads
+    return Names(
+        modules={
+            "word_embeddings": "layers/reversible_embedding",
+            "position_embeddings": "layers/position_embedding",
+            "token_type_embeddings": "layers/embedding",
+            "embeddings_norm": "layers/layer_normalization",
+            "projection": "layers/dense",
+            "attention_output": "{layer}/_self_attention_layer/output_dense",
+            "attention_norm": "{layer}/_self_attention_layer_norm",
+            "intermediate": "{layer}/_feedforward_intermediate_dense",
+            "ffn_output": "{layer}/_feedforward_output_dense",
+            "ffn_norm": "{layer}/_feedforward_layer_norm",
+            "pooler": "layers/dense_1",
+        },
+        weights={
+            "table": ("/vars/0", SAME),
+            "kernel": ("/vars/0", SAME),
+            "bias": ("/vars/1", SAME),
+            "gamma": ("/vars/0", SAME),
+            "beta": ("/vars/1", SAME),
+        },
+        exceptions=exceptions,
+    )
+
+
+def _constants(config):
+    """Their projection is there even when E == H, where ours is left out."""
+    if config.embedding_size != config.hidden_size:
+        return {}
+    size = config.hidden_size
+    return {
+        "layers/dense/vars/0": np.eye(size, dtype=np.float32),
+        "layers/dense/vars/1": np.zeros(size, np.float32),
+    }
