@@ -1,6 +1,6 @@
 """Google's TensorFlow 1 checkpoints of ALBERT: the folder they come in, read and written."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,20 +107,9 @@ def read_tf1(
     prefix = checkpoint_prefix(source)
     fields = read_json(prefix.parent / CONFIG)
     config, groups = config_from_google(fields, str(prefix.parent / CONFIG))
-    try:
-        reader = tf.train.load_checkpoint(str(prefix))
-        shapes = {name: tuple(s) for name, s in reader.get_variable_to_shape_map().items()}
-    except (tf.errors.OpError, ValueError, IndexError) as error:
-        raise ValueError(f"The checkpoint {prefix} is damaged or cut off: {error}.") from error
-    found = {name: shape for name, shape in shapes.items() if name in unmatched(shapes, SLOTS)}
+    found, get_tensor = open_tf1(prefix)
     _refuse_others(found, prefix)
     model = build_head(build_albert(config), _head(unmatched(found, allow_unused), found))
-
-    def get_tensor(name):
-        try:
-            return reader.get_tensor(name)
-        except (tf.errors.OpError, ValueError, IndexError) as error:
-            raise ValueError(f"{prefix} is damaged or cut off at {name}: {error}.") from error
 
     fill(
         NAMES.tensors_of(model, _layers(groups)),
@@ -131,6 +120,32 @@ def read_tf1(
         allow_unused=allow_unused,
     )
     return model
+
+
+def open_tf1(
+    prefix: Path,
+) -> tuple[dict[str, tuple[int, ...]], Callable[[str], np.ndarray]]:
+    """Names and shapes of a TF1 checkpoint's model, without optimizer slots, and its reader.
+
+    Raises:
+        ValueError: the file is damaged; the reader raises it too.
+    """
+    try:
+        reader = tf.train.load_checkpoint(str(prefix))
+        shapes = reader.get_variable_to_shape_map()
+    except _DAMAGE as error:
+        raise ValueError(f"The checkpoint {prefix} is damaged or cut off: {error}.") from error
+
+    def get_tensor(name):
+        try:
+            return reader.get_tensor(name)
+        except _DAMAGE as error:
+            raise ValueError(f"{prefix} is damaged or cut off at {name}: {error}.") from error
+
+    return {name: tuple(shapes[name]) for name in unmatched(shapes, SLOTS)}, get_tensor
+
+
+_DAMAGE = (tf.errors.OpError, ValueError, IndexError)
 
 
 def write_tf1(model: tf.keras.Model, folder: str | Path) -> None:

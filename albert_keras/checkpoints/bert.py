@@ -1,0 +1,153 @@
+"""BERT checkpoints, the paper's baseline, in ALBERT's layers: E = H, and nothing shared.
+
+Google's TF1 folders and Hugging Face's. The encoder is read; BERT's next-sentence head is not one
+for the order of sentences, and is never taken for one.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from safetensors import safe_open
+
+from albert_keras.checkpoints.filling import fill
+from albert_keras.checkpoints.names import SAME, TRANSPOSED, Names
+from albert_keras.checkpoints.tf1 import checkpoint_prefix, open_tf1
+from albert_keras.checkpoints.weights import shapes_in
+from albert_keras.config import AlbertConfig
+from albert_keras.json_file import check_object, read_json
+from albert_keras.model import build_albert
+
+CONFIG, TF1_CONFIG, WEIGHTS = "config.json", "bert_config.json", "model.safetensors"
+
+SAME_FIELDS = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "max_position_embeddings",
+    "type_vocab_size",
+    "initializer_range",
+)
+ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "relu": "relu"}
+
+TF1 = Names(
+    modules={
+        "word_embeddings": "bert/embeddings/word_embeddings",
+        "position_embeddings": "bert/embeddings/position_embeddings",
+        "token_type_embeddings": "bert/embeddings/token_type_embeddings",
+        "embeddings_norm": "bert/embeddings/LayerNorm",
+        "query": "{layer}/attention/self/query",
+        "key": "{layer}/attention/self/key",
+        "value": "{layer}/attention/self/value",
+        "attention_output": "{layer}/attention/output/dense",
+        "attention_norm": "{layer}/attention/output/LayerNorm",
+        "intermediate": "{layer}/intermediate/dense",
+        "ffn_output": "{layer}/output/dense",
+        "ffn_norm": "{layer}/output/LayerNorm",
+        "pooler": "bert/pooler/dense",
+    },
+    weights={
+        "table": ("", SAME),
+        "kernel": ("/kernel", SAME),
+        "bias": ("/bias", SAME),
+        "gamma": ("/gamma", SAME),
+        "beta": ("/beta", SAME),
+    },
+    exceptions={},
+)
+HUGGINGFACE = Names(
+    modules={
+        module: name.removeprefix("bert/").replace("/", ".") for module, name in TF1.modules.items()
+    },
+    weights={
+        "table": (".weight", SAME),
+        "kernel": (".weight", TRANSPOSED),
+        "bias": (".bias", SAME),
+        "gamma": (".weight", SAME),
+        "beta": (".bias", SAME),
+    },
+    exceptions={},
+)
+# LayerNorm in files from before 2019.
+OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+
+
+def is_bert(folder: str | Path) -> bool:
+    """Whether `folder` looks like a BERT of Google's or of Hugging Face's."""
+    folder = Path(folder)
+    if (folder / TF1_CONFIG).is_file():
+        return True
+    config = folder / CONFIG
+    return config.is_file() and read_json(config).get("model_type") == "bert"
+
+
+def read_bert(folder: str | Path, *, allow_unused: Sequence[str] = ()) -> tf.keras.Model:
+    """The encoder of a BERT, an unshared `build_albert` with E = H.
+
+    Args:
+        folder: with `bert_config.json` and one TF1 checkpoint, or with `config.json` and
+            `model.safetensors`.
+        allow_unused: patterns of tensors to leave out: "cls*" for the heads of pretraining.
+
+    Raises:
+        ValueError: another model, a missing or damaged file, or tensors that do not fit.
+    """
+    folder = Path(folder)
+    if (folder / TF1_CONFIG).is_file():
+        config = _config(read_json(folder / TF1_CONFIG), folder / TF1_CONFIG)
+        model, prefix = build_albert(config), checkpoint_prefix(folder)
+        found, get_tensor = open_tf1(prefix)
+        layers = [f"bert/encoder/layer_{index}" for index in range(config.num_hidden_layers)]
+        tensors = TF1.tensors_of(model, layers)
+        fill(tensors, found, get_tensor, str(prefix), allow_unused=allow_unused)
+        return model
+    config = _config(read_json(folder / CONFIG), folder / CONFIG)
+    model, path = build_albert(config), folder / WEIGHTS
+    shapes = shapes_in(path)
+    names = {_modern(name): name for name in shapes if not name.endswith("position_ids")}
+    layers = [f"encoder.layer.{index}" for index in range(config.num_hidden_layers)]
+    with safe_open(path, framework="np") as file:
+        fill(
+            HUGGINGFACE.tensors_of(model, layers),
+            {name: shapes[theirs] for name, theirs in names.items()},
+            lambda name: file.get_tensor(names[name]),
+            str(path),
+            allow_unused=allow_unused,
+        )
+    return model
+
+
+def _modern(name):
+    name = name.removeprefix("bert.")
+    for old, new in OLD_NAMES.items():
+        name = name.replace(old, new)
+    return name
+
+
+def _config(fields: Mapping[str, Any], where: Path) -> AlbertConfig:
+    check_object(fields, str(where), [*SAME_FIELDS, "hidden_act"])
+    if fields.get("position_embedding_type", "absolute") != "absolute":
+        raise ValueError(
+            f"{where}: `position_embedding_type` must be absolute. "
+            f"Received: {fields['position_embedding_type']!r}."
+        )
+    if fields["hidden_act"] not in [*ACTIVATIONS]:
+        raise ValueError(
+            f"{where}: `hidden_act` must be one of {', '.join(ACTIVATIONS)}. "
+            f"Received: {fields['hidden_act']!r}."
+        )
+    try:
+        return AlbertConfig(
+            **{name: fields[name] for name in SAME_FIELDS},
+            embedding_size=fields["hidden_size"],
+            hidden_act=ACTIVATIONS[fields["hidden_act"]],
+            layer_norm_eps=fields.get("layer_norm_eps", 1e-12),
+            sharing="none",
+        )
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
