@@ -16,6 +16,10 @@ from tests.test_goldens import original_weights
 pytestmark = pytest.mark.both_kerases
 
 
+def model_in(source, **allowed):
+    return read_tf1(source, **allowed)[0]
+
+
 def save(prefix, tensors):
     tf.raw_ops.SaveV2(
         prefix=str(prefix),
@@ -44,7 +48,7 @@ def golden(data_folder, tmp_path_factory):
 
 def test_the_golden_checkpoint_gives_the_golden_numbers(golden):
     folder, _, arrays = golden
-    model = read_tf1(folder)
+    model = model_in(folder)
     outputs = model(
         {
             "token_ids": tf.constant(arrays["input_ids"]),
@@ -66,7 +70,7 @@ def test_the_golden_checkpoint_gives_the_golden_numbers(golden):
 
 def test_a_round_trip_is_bit_exact(golden, tmp_path):
     folder, weights, _ = golden
-    write_tf1(read_tf1(folder), tmp_path / "out")
+    write_tf1(model_in(folder), tmp_path / "out")
     written = tensors_in(tmp_path / "out" / CHECKPOINT)
     assert written.keys() == weights.keys()
     for name, array in weights.items():
@@ -87,7 +91,7 @@ def tiny(kind):
 def test_every_head_and_group_comes_back(tmp_path, kind):
     model = tiny(kind)
     write_tf1(model, tmp_path / "x")
-    again = read_tf1(tmp_path / "x")
+    again = model_in(tmp_path / "x")
     assert again.name == model.name and config_of(again) == config_of(model)
     for ours, theirs in zip(model.weights, again.weights, strict=True):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
@@ -110,9 +114,12 @@ def test_a_missing_head_is_drawn_anew_only_when_asked_for(tmp_path):
 
     folder = edited(tmp_path, drop)
     with pytest.raises(ValueError, match=r"missing: cls/seq_relationship/output_weights \(2, 24\)"):
-        read_tf1(folder)
-    assert read_tf1(folder, allow_missing=["cls/seq_relationship/*"]).name == "albert_pretrainer"
-    assert read_tf1(folder, allow_unused=["cls/*"]).name == "albert"
+        model_in(folder)
+    model, fit = read_tf1(folder, allow_missing=["cls/seq_relationship/*"])
+    assert model.name == "albert_pretrainer" and not fit.unused
+    assert fit.missing == [f"cls/seq_relationship/output_{name}" for name in ("weights", "bias")]
+    model, fit = read_tf1(folder, allow_unused=["cls/*"])
+    assert model.name == "albert" and len(fit.unused) == 5 and not fit.missing
 
 
 MISFITS = {
@@ -137,7 +144,7 @@ MISFITS = {
 def test_what_does_not_fit_is_refused_by_name(tmp_path, misfit):
     change, reason = MISFITS[misfit]
     with pytest.raises(ValueError, match=reason):
-        read_tf1(edited(tmp_path, change))
+        model_in(edited(tmp_path, change))
 
 
 def test_a_damaged_file_is_refused(tmp_path):
@@ -145,7 +152,7 @@ def test_a_damaged_file_is_refused(tmp_path):
     [data] = (tmp_path / "x").glob("*.data-*")
     data.write_bytes(data.read_bytes()[:100])
     with pytest.raises(ValueError, match="damaged or cut off"):
-        read_tf1(tmp_path / "x")
+        model_in(tmp_path / "x")
 
 
 def test_theirs_gelu_is_the_tanh_form_and_dead_keys_are_ignored(tmp_path):
@@ -164,8 +171,8 @@ def test_a_prefix_names_one_of_several(tmp_path):
     write_tf1(model, tmp_path / "x")
     save(tmp_path / "x" / "other.ckpt", {"global_step": np.int64(1)})
     with pytest.raises(ValueError, match="must hold one TF1 checkpoint"):
-        read_tf1(tmp_path / "x")
+        model_in(tmp_path / "x")
     for name in (CHECKPOINT, f"{CHECKPOINT}.index"):
-        assert config_of(read_tf1(tmp_path / "x" / name)) == config_of(model)
+        assert config_of(model_in(tmp_path / "x" / name)) == config_of(model)
     with pytest.raises(ValueError, match="nowhere.index"):
-        read_tf1(tmp_path / "x" / "nowhere")
+        model_in(tmp_path / "x" / "nowhere")

@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 from safetensors import safe_open
 
-from albert_keras.checkpoints.filling import fill
+from albert_keras.checkpoints.filling import Fit, fill
 from albert_keras.checkpoints.names import SAME, TRANSPOSED, Names
 from albert_keras.checkpoints.tf1 import checkpoint_prefix, open_tf1
 from albert_keras.checkpoints.weights import shapes_in
@@ -86,13 +86,18 @@ def is_bert(folder: str | Path) -> bool:
     return config.is_file() and read_json(config).get("model_type") == "bert"
 
 
-def read_bert(folder: str | Path, *, allow_unused: Sequence[str] = ()) -> tf.keras.Model:
+def read_bert(
+    folder: str | Path, *, allow_unused: Sequence[str] = ()
+) -> tuple[tf.keras.Model, Fit]:
     """The encoder of a BERT, an unshared `build_albert` with E = H.
 
     Args:
         folder: with `bert_config.json` and one TF1 checkpoint, or with `config.json` and
             `model.safetensors`.
         allow_unused: patterns of tensors to leave out: "cls*" for the heads of pretraining.
+
+    Returns:
+        The model, and which tensors were left out.
 
     Raises:
         ValueError: another model, a missing or damaged file, or tensors that do not fit.
@@ -104,22 +109,21 @@ def read_bert(folder: str | Path, *, allow_unused: Sequence[str] = ()) -> tf.ker
         found, get_tensor = open_tf1(prefix)
         layers = [f"bert/encoder/layer_{index}" for index in range(config.num_hidden_layers)]
         tensors = TF1.tensors_of(model, layers)
-        fill(tensors, found, get_tensor, str(prefix), allow_unused=allow_unused)
-        return model
+        return model, fill(tensors, found, get_tensor, str(prefix), allow_unused=allow_unused)
     config = _config(read_json(folder / CONFIG), folder / CONFIG)
     model, path = build_albert(config), folder / WEIGHTS
     shapes = shapes_in(path)
     names = {_modern(name): name for name in shapes if not name.endswith("position_ids")}
     layers = [f"encoder.layer.{index}" for index in range(config.num_hidden_layers)]
     with safe_open(path, framework="np") as file:
-        fill(
+        fit = fill(
             HUGGINGFACE.tensors_of(model, layers),
             {name: shapes[theirs] for name, theirs in names.items()},
             lambda name: file.get_tensor(names[name]),
             str(path),
             allow_unused=allow_unused,
         )
-    return model
+    return model, fit
 
 
 def _modern(name):

@@ -3,10 +3,18 @@
 import difflib
 import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from albert_keras.checkpoints.names import Tensor
+
+
+class Fit(NamedTuple):
+    """What did not fit, and was allowed not to."""
+
+    missing: list[str]
+    unused: list[str]
 
 
 def fill(
@@ -19,7 +27,7 @@ def fill(
     duplicates: Mapping[str, str] | None = None,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
-) -> tuple[list[str], list[str]]:
+) -> Fit:
     """Fills every variable, or raises with all that does not fit.
 
     Nothing is assigned before names, shapes and finiteness are known to be right.
@@ -36,7 +44,7 @@ def fill(
         allow_unused: patterns of names in the file that the model has no place for.
 
     Returns:
-        The names that were missing, and those that were unused.
+        The names that were missing, whose variables keep their values, and those left unused.
 
     Raises:
         ValueError: a tensor is missing, unexpected, of another shape or not finite, copies of a
@@ -75,7 +83,7 @@ def fill(
         )
     for variable, array in values.values():
         variable.assign(array)
-    return missing, unused
+    return Fit(missing, unused)
 
 
 def _values(tensors, get_tensor):

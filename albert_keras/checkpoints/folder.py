@@ -20,6 +20,7 @@ from typing import Any
 import tensorflow as tf
 
 import albert_keras
+from albert_keras.checkpoints.filling import Fit, unmatched
 from albert_keras.checkpoints.head import (
     build_head,
     check_head,
@@ -139,6 +140,28 @@ def load_albert(folder: str | Path) -> tuple[tf.keras.Model, Tokenizer | None]:
     >>> load_albert("my-pretrainer")[0].name
     'albert_pretrainer'
     """
+    model, tokenizer, _ = read_folder(folder)
+    return model, tokenizer
+
+
+def read_folder(
+    folder: str | Path,
+    *,
+    allow_missing: Sequence[str] = (),
+    allow_unused: Sequence[str] = (),
+) -> tuple[tf.keras.Model, Tokenizer | None, Fit]:
+    """As `load_albert`, with exceptions.
+
+    Args:
+        folder: as there.
+        allow_missing: patterns of tensors that it may lack, such as "sop_classifier.*": those
+            weights are drawn anew.
+        allow_unused: patterns of tensors to leave out, such as "predictions.*": a head whose
+            tensors are all left out is not built.
+
+    Returns:
+        The model, the tokenizer, and which tensors were missing or unused.
+    """
     folder = Path(folder)
     fields, ours = _read(folder)
     config, groups = from_huggingface(fields, str(folder / CONFIG))
@@ -147,13 +170,13 @@ def load_albert(folder: str | Path) -> tuple[tf.keras.Model, Tokenizer | None]:
             config = AlbertConfig.from_dict({**config.to_dict(), "sharing": ours["sharing"]})
         except ValueError as error:
             raise ValueError(f"{folder / OURS}: {error}") from error
-    head = _head(folder, fields, ours)
+    head = _head(folder, fields, ours, allow_unused)
     tokenizer = _read_tokenizer(folder, ours)
     if tokenizer is not None:
         _check_size(tokenizer, config)
     model = build_head(build_albert(config), head)
-    read_weights(model, groups, folder / WEIGHTS)
-    return model, tokenizer
+    fit = read_weights(model, groups, folder / WEIGHTS, allow_missing, allow_unused)
+    return model, tokenizer, fit
 
 
 def find_checkpoint(folder: str | Path) -> Path:
@@ -178,10 +201,11 @@ def load_head(folder: str | Path) -> dict[str, Any]:
     return _head(folder, *_read(folder))
 
 
-def _head(folder: Path, fields: dict[str, Any], ours: dict[str, Any] | None) -> dict[str, Any]:
-    if ours is not None:
+def _head(folder, fields, ours, allow_unused=()):
+    if ours is not None and not allow_unused:
         return ours["head"]
-    return head_in_file(shapes_in(folder / WEIGHTS), fields, str(folder / CONFIG))
+    names = unmatched(shapes_in(folder / WEIGHTS), allow_unused)
+    return head_in_file(names, fields, str(folder / CONFIG))
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:

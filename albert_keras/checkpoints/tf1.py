@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.checkpoints.filling import fill, unmatched
+from albert_keras.checkpoints.filling import Fit, fill, unmatched
 from albert_keras.checkpoints.head import build_head
 from albert_keras.checkpoints.huggingface_config import (
     LayerGroups,
@@ -91,7 +91,7 @@ def read_tf1(
     *,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
-) -> tf.keras.Model:
+) -> tuple[tf.keras.Model, Fit]:
     """The model in a TF1 checkpoint: an encoder, a pretrainer, or a classifier.
 
     Args:
@@ -99,6 +99,9 @@ def read_tf1(
         allow_missing: patterns of tensors that it may lack, such as "cls/seq_relationship/*":
             those weights are drawn anew.
         allow_unused: patterns of tensors to leave out, such as "cls/*" for the encoder alone.
+
+    Returns:
+        The model, and which tensors were missing or unused.
 
     Raises:
         ValueError: no or several checkpoints, another architecture, a damaged file, or tensors
@@ -110,8 +113,7 @@ def read_tf1(
     found, get_tensor = open_tf1(prefix)
     _refuse_others(found, prefix)
     model = build_head(build_albert(config), _head(unmatched(found, allow_unused), found))
-
-    fill(
+    fit = fill(
         NAMES.tensors_of(model, _layers(groups)),
         found,
         get_tensor,
@@ -119,7 +121,7 @@ def read_tf1(
         allow_missing=allow_missing,
         allow_unused=allow_unused,
     )
-    return model
+    return model, fit
 
 
 def open_tf1(

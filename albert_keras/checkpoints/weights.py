@@ -1,5 +1,6 @@
 """`model.safetensors`: a model's variables under Hugging Face's names, read strictly both ways."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import tensorflow as tf
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from albert_keras.checkpoints.filling import fill
+from albert_keras.checkpoints.filling import Fit, fill
 from albert_keras.checkpoints.huggingface_config import LayerGroups
 from albert_keras.checkpoints.huggingface_names import constants_of, duplicates_of, tensors_of
 
@@ -77,13 +78,20 @@ def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def read_weights(model: tf.keras.Model, groups: LayerGroups, path: Path) -> None:
+def read_weights(
+    model: tf.keras.Model,
+    groups: LayerGroups,
+    path: Path,
+    allow_missing: Sequence[str] = (),
+    allow_unused: Sequence[str] = (),
+) -> Fit:
     """Fills every weight of a new model from the file.
 
     Args:
         model: with the head that the file has.
         groups: in which the file's layers are written.
         path: of the file.
+        allow_missing, allow_unused: see `fill`.
 
     Raises:
         ValueError: the file's tensors are not exactly the model's, a value is not finite, or
@@ -92,11 +100,13 @@ def read_weights(model: tf.keras.Model, groups: LayerGroups, path: Path) -> None
     found = shapes_in(path)
     prefix = "albert." if any(name.startswith("albert.") for name in found) else ""
     with safe_open(path, framework="np") as file:
-        fill(
+        return fill(
             tensors_of(model, groups, prefix),
             found,
             file.get_tensor,
             str(path),
             constants=constants_of(model, prefix),
             duplicates=duplicates_of(prefix),
+            allow_missing=allow_missing,
+            allow_unused=allow_unused,
         )
