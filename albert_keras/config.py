@@ -30,7 +30,8 @@ class AlbertConfig:
 
     Args:
         vocab_size: int, V, pieces of the vocabulary.
-        embedding_size: int, E, width of the embedding tables. E == H leaves out the projection.
+        embedding_size: int, E, width of the embedding tables. E == H leaves out the projection,
+            unless `always_project`.
         hidden_size: int, H, a multiple of `num_attention_heads`.
         num_hidden_layers: int, L.
         num_attention_heads: int, N; H / 64 in the paper.
@@ -44,6 +45,8 @@ class AlbertConfig:
         layer_norm_eps: float.
         sharing: which layers share weights. "all", "attention" (only), "ffn" (only), "none"; an
             int M: each M consecutive layers share a block; or a `SharingPattern`.
+        always_project: a projection even where E == H, as Hugging Face's models and keras-hub's
+            have one.
 
     Raises:
         ValueError: a size below 1, H not a multiple of N, a dropout rate outside [0, 1), or a
@@ -72,6 +75,7 @@ class AlbertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
     sharing: str | int | SharingPattern = "all"
+    always_project: bool = False
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -84,6 +88,10 @@ class AlbertConfig:
                 type(value) not in (int, float) or not math.isfinite(value)
             ):
                 raise ValueError(f"`{field.name}` must be a finite number. Received: {value!r}.")
+        if type(self.always_project) is not bool:
+            raise ValueError(
+                f"`always_project` must be true or false. Received: {self.always_project!r}."
+            )
         if self.hidden_act not in ACTIVATIONS:
             # "gelu" is one thing to Google and another to Hugging Face.
             raise ValueError(

@@ -23,7 +23,6 @@ def fill(
     get_tensor: Callable[[str], np.ndarray],
     where: str,
     *,
-    constants: Mapping[str, np.ndarray] | None = None,
     duplicates: Mapping[str, str] | None = None,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
@@ -37,7 +36,6 @@ def fill(
         found: names and shapes in the file.
         get_tensor: gives the array of a name.
         where: the file, for error messages.
-        constants: further tensors of the file that must have these values.
         duplicates: `{name: of}`, tensors that a file may repeat and must then equal.
         allow_missing: patterns (as of a shell) of names that the file may lack; those variables
             keep their values.
@@ -48,12 +46,10 @@ def fill(
 
     Raises:
         ValueError: a tensor is missing, unexpected, of another shape or not finite, copies of a
-            shared weight differ, or a constant has another value; all of them are listed.
+            shared weight differ; all of them are listed.
     """
-    constants, duplicates = constants or {}, duplicates or {}
-    duplicates = {name: of for name, of in duplicates.items() if name in found}
+    duplicates = {name: of for name, of in (duplicates or {}).items() if name in found}
     expected = {tensor.name: tensor.shape for tensor in tensors}
-    expected |= {name: array.shape for name, array in constants.items()}
     expected |= {name: expected[of] for name, of in duplicates.items() if of in expected}
     missing = [name for name in expected if name not in found]
     unused = [name for name in found if name not in expected]
@@ -75,7 +71,11 @@ def fill(
     if not problems:
         there = [tensor for tensor in tensors if tensor.name in found]
         values, problems = _values(there, get_tensor)
-        problems += _broken_ties(found, constants, duplicates, get_tensor)
+        problems += [
+            f"must be equal, they are tied: {name}, {of}"
+            for name, of in duplicates.items()
+            if of in found and not np.array_equal(get_tensor(name), get_tensor(of))
+        ]
     if problems:
         raise ValueError(
             f"The tensors of {where} must be exactly those of the model that its configuration "
@@ -103,20 +103,6 @@ def _values(tensors, get_tensor):
                 f"copies that differ, but the model shares them: {first}, {tensor.name}"
             )
     return values, problems
-
-
-def _broken_ties(found, constants, duplicates, get_tensor):
-    problems = [
-        f"not the identity: {name}; embedding_size equals hidden_size, where this library has no "
-        "projection"
-        for name, array in constants.items()
-        if name in found and not np.array_equal(get_tensor(name), array)
-    ]
-    return problems + [
-        f"must be equal, they are tied: {name}, {of}"
-        for name, of in duplicates.items()
-        if of in found and not np.array_equal(get_tensor(name), get_tensor(of))
-    ]
 
 
 def unmatched(names: Iterable[str], patterns: Sequence[str]) -> list[str]:

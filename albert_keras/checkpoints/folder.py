@@ -11,6 +11,7 @@ What is written here, their `AlbertModel.from_pretrained` reads; what they wrote
 folder is read whole or refused: no tensor is skipped, none is left at its random start.
 """
 
+import dataclasses
 import hashlib
 import shutil
 from collections.abc import Sequence
@@ -34,7 +35,12 @@ from albert_keras.checkpoints.huggingface_config import (
     groups_for,
     to_huggingface,
 )
-from albert_keras.checkpoints.weights import read_weights, shapes_in, write_weights
+from albert_keras.checkpoints.weights import (
+    has_projection,
+    read_weights,
+    shapes_in,
+    write_weights,
+)
 from albert_keras.config import AlbertConfig
 from albert_keras.json_file import read_json, write_json
 from albert_keras.layers import SOP_IN_ORDER
@@ -170,6 +176,9 @@ def read_folder(
             config = AlbertConfig.from_dict({**config.to_dict(), "sharing": ours["sharing"]})
         except ValueError as error:
             raise ValueError(f"{folder / OURS}: {error}") from error
+    if config.embedding_size == config.hidden_size:
+        projects = has_projection(folder / WEIGHTS, config.hidden_size)
+        config = dataclasses.replace(config, always_project=projects)
     head = _head(folder, fields, ours, allow_unused)
     tokenizer = _read_tokenizer(folder, ours)
     if tokenizer is not None:

@@ -57,13 +57,10 @@ def tensors_of(model: tf.keras.Model, groups: LayerGroups, prefix: str) -> list[
     return NAMES.tensors_of(model, layers, prefix=prefix)
 
 
-def constants_of(model: tf.keras.Model, prefix: str) -> dict[str, np.ndarray]:
-    """Tensors of the file for which we have no variable: their projection is there even when
-    E == H, where ours is left out; the identity is the same model."""
-    embeddings = model.get_layer("embeddings")
-    if embeddings.embedding_hidden_mapping_in is not None:
-        return {}
-    name, size = NAMES.modules["projection"].format(prefix=prefix), embeddings.hidden_size
+def no_projection(size: int, prefix: str) -> dict[str, np.ndarray]:
+    """The tensors of a projection that does nothing: theirs is there even when E == H == `size`,
+    where ours is left out as a rule."""
+    name = NAMES.modules["projection"].format(prefix=prefix)
     return {
         f"{name}.weight": np.eye(size, dtype=np.float32),
         f"{name}.bias": np.zeros(size, np.float32),

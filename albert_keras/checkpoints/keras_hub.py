@@ -1,5 +1,6 @@
 """keras-hub's ALBERT presets: the backbone in `config.json` and `model.weights.h5`, read."""
 
+import dataclasses
 from pathlib import Path
 
 import h5py
@@ -67,28 +68,43 @@ def read_keras_hub(folder: str | Path) -> tf.keras.Model:
         )
     except ValueError as error:
         raise ValueError(f"{folder / CONFIG}: {error}") from error
-    model = build_albert(config)
     # Their layers have no names in the file, only numbers, in the order of the groups.
     numbers = [group * groups.inner + inner for group, inner in groups.blocks()]
     layers = ["layers/transformer_encoder" + (f"_{number}" if number else "") for number in numbers]
     try:
         with h5py.File(folder / WEIGHTS) as file:
-            found = {}
-            file.visititems(
-                lambda name, item: (
-                    found.update({name: item.shape}) if isinstance(item, h5py.Dataset) else None
+            found = _shapes_in(file)
+            nothing = {}
+            if config.embedding_size == config.hidden_size:
+                # Theirs is there even then; ours only where it does something.
+                nothing = _no_projection(config.hidden_size)
+                projects = any(
+                    name not in found or not np.array_equal(file[name][()], array)
+                    for name, array in nothing.items()
                 )
-            )
+                config = dataclasses.replace(config, always_project=projects)
+                nothing = {} if projects else nothing
+            model = build_albert(config)
             fill(
                 _names(config).tensors_of(model, layers),
-                found,
+                {name: shape for name, shape in found.items() if name not in nothing},
                 lambda name: file[name][()],
                 str(folder / WEIGHTS),
-                constants=_constants(config),
             )
     except OSError as error:
         raise ValueError(f"{folder / WEIGHTS} is missing or damaged: {error}.") from error
     return model
+
+
+def _shapes_in(file):
+    shapes = {}
+
+    def note(name, item):
+        if isinstance(item, h5py.Dataset):
+            shapes[name] = item.shape
+
+    file.visititems(note)
+    return shapes
 
 
 def _names(config):
@@ -128,11 +144,7 @@ def _names(config):
     )
 
 
-def _constants(config):
-    """Their projection is there even when E == H, where ours is left out."""
-    if config.embedding_size != config.hidden_size:
-        return {}
-    size = config.hidden_size
+def _no_projection(size):
     return {
         "layers/dense/vars/0": np.eye(size, dtype=np.float32),
         "layers/dense/vars/1": np.zeros(size, np.float32),

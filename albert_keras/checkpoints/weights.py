@@ -10,7 +10,7 @@ from safetensors.numpy import save_file
 
 from albert_keras.checkpoints.filling import Fit, fill
 from albert_keras.checkpoints.huggingface_config import LayerGroups
-from albert_keras.checkpoints.huggingface_names import constants_of, duplicates_of, tensors_of
+from albert_keras.checkpoints.huggingface_names import duplicates_of, no_projection, tensors_of
 
 # Types whose every value is a float32 too.
 TYPES = ("F32", "F16")
@@ -37,7 +37,10 @@ def write_weights(model: tf.keras.Model, groups: LayerGroups, prefix: str, path:
             f"Received: a model with further weights, {', '.join(nameless)}. Save the part that "
             "build_albert, build_pretrainer or build_classifier made."
         )
-    arrays = dict(constants_of(model, prefix))
+    embeddings = model.get_layer("embeddings")
+    arrays = {}
+    if embeddings.embedding_hidden_mapping_in is None:
+        arrays = no_projection(embeddings.hidden_size, prefix)
     for tensor in tensors:
         # safetensors writes the memory as it lies, so a transposed view would be written wrong.
         arrays[tensor.name] = np.ascontiguousarray(tensor.layout.to_file(tensor.variable.numpy()))
@@ -78,6 +81,16 @@ def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
+def has_projection(path: Path, size: int) -> bool:
+    """Whether a file with E == H == `size` has a projection that is not the identity."""
+    found = shapes_in(path)
+    with safe_open(path, framework="np") as file:
+        return any(
+            name not in found or not np.array_equal(file.get_tensor(name), array)
+            for name, array in no_projection(size, _prefix(found)).items()
+        )
+
+
 def read_weights(
     model: tf.keras.Model,
     groups: LayerGroups,
@@ -98,15 +111,23 @@ def read_weights(
             copies of a shared weight differ.
     """
     found = shapes_in(path)
-    prefix = "albert." if any(name.startswith("albert.") for name in found) else ""
+    prefix = _prefix(found)
+    embeddings = model.get_layer("embeddings")
+    if embeddings.embedding_hidden_mapping_in is None:
+        # The model was built without, because there is nothing in it: see `has_projection`.
+        for name in no_projection(embeddings.hidden_size, prefix):
+            del found[name]
     with safe_open(path, framework="np") as file:
         return fill(
             tensors_of(model, groups, prefix),
             found,
             file.get_tensor,
             str(path),
-            constants=constants_of(model, prefix),
             duplicates=duplicates_of(prefix),
             allow_missing=allow_missing,
             allow_unused=allow_unused,
         )
+
+
+def _prefix(names):
+    return "albert." if any(name.startswith("albert.") for name in names) else ""

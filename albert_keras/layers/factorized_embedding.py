@@ -21,7 +21,7 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
     """W LayerNorm(word[token] + position + type[segment]) + b, from tables of width E to width H.
 
     V E + E H parameters where a table of width H has V H. Without a projection (W, b) when E == H,
-    which is BERT's embedding.
+    which is BERT's embedding, unless `always_project`.
 
     The word table is the second output, so that `NgramMaskedLM` can predict with the very same
     weights: a layer inside another layer's config would not survive saving.
@@ -36,6 +36,7 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
         layer_norm_epsilon: float > 0. Default 1e-12.
         initializer_range: float, standard deviation of the truncated normal that fills tables and
             kernel. Default 0.02.
+        always_project: bool, a projection even when E == H. Default False.
 
     Input shape:
         token_ids `(B, S)`, int in [0, V); segment_ids `(B, S)`, int in [0, num_segments).
@@ -69,6 +70,7 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
         dropout=0.0,
         layer_norm_epsilon=1e-12,
         initializer_range=0.02,
+        always_project=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -86,6 +88,7 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
         self.dropout = dropout
         self.layer_norm_epsilon = layer_norm_epsilon
         self.initializer_range = initializer_range
+        self.always_project = always_project
         self.dropout_layer = dropout_or_none(self, dropout)
 
     def build(self, token_ids_shape):
@@ -101,7 +104,7 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
         )
         build_sublayer(self.layer_norm, *token_ids_shape, self.embedding_size)
         self.embedding_hidden_mapping_in = None
-        if self.embedding_size != self.hidden_size:
+        if self.always_project or self.embedding_size != self.hidden_size:
             self.embedding_hidden_mapping_in = Linear(
                 self.hidden_size,
                 initializer_range=self.initializer_range,
@@ -136,6 +139,7 @@ class FactorizedEmbedding(tf.keras.layers.Layer):
             "dropout": self.dropout,
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "initializer_range": self.initializer_range,
+            "always_project": self.always_project,
         }
 
     def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
