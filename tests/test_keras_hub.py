@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parent / "goldens" / "keras_hub_tiny"
 
 
 def test_a_preset_gives_keras_hubs_numbers():
-    model, expected = read_keras_hub(GOLDEN), np.load(GOLDEN / "expected.npz")
+    (model, _), expected = read_keras_hub(GOLDEN), np.load(GOLDEN / "expected.npz")
     inputs = ("token_ids", "segment_ids", "padding_mask")
     got = model({name: tf.constant(expected[name]) for name in inputs})
     np.testing.assert_allclose(got["pooled_output"], expected["pooled_output"], atol=1e-5)
@@ -29,7 +29,7 @@ def test_a_preset_gives_keras_hubs_numbers():
 
 
 def test_groups_and_inner_layers_are_a_pattern():
-    config = config_of(read_keras_hub(GOLDEN))
+    config = config_of(read_keras_hub(GOLDEN)[0])
     assert config.num_hidden_layers == 8  # 4 times an inner group of 2
     assert config.sharing_pattern.attention == (0, 1, 0, 1, 2, 3, 2, 3)
     assert (config.hidden_act, config.layer_norm_eps) == ("gelu_tanh", 1e-12)

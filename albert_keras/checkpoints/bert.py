@@ -87,29 +87,31 @@ def is_bert(folder: str | Path) -> bool:
 
 
 def read_bert(
-    folder: str | Path, *, allow_unused: Sequence[str] = ()
+    folder: str | Path, *, allow_missing: Sequence[str] = (), allow_unused: Sequence[str] = ()
 ) -> tuple[tf.keras.Model, Fit]:
     """The encoder of a BERT, an unshared `build_albert` with E = H.
 
     Args:
         folder: with `bert_config.json` and one TF1 checkpoint, or with `config.json` and
             `model.safetensors`.
+        allow_missing: patterns of tensors that it may lack, as "pooler*": they are drawn anew.
         allow_unused: patterns of tensors to leave out: "cls*" for the heads of pretraining.
 
     Returns:
-        The model, and which tensors were left out.
+        The model, and which tensors were missing or unused.
 
     Raises:
         ValueError: another model, a missing or damaged file, or tensors that do not fit.
     """
     folder = Path(folder)
+    allowed = {"allow_missing": allow_missing, "allow_unused": allow_unused}
     if (folder / TF1_CONFIG).is_file():
         config = _config(read_json(folder / TF1_CONFIG), folder / TF1_CONFIG)
         model, prefix = build_albert(config), checkpoint_prefix(folder)
         found, get_tensor = open_tf1(prefix)
         layers = [f"bert/encoder/layer_{index}" for index in range(config.num_hidden_layers)]
         tensors = TF1.tensors_of(model, layers)
-        return model, fill(tensors, found, get_tensor, str(prefix), allow_unused=allow_unused)
+        return model, fill(tensors, found, get_tensor, str(prefix), **allowed)
     config = _config(read_json(folder / CONFIG), folder / CONFIG)
     model, path = build_albert(config), folder / WEIGHTS
     shapes = shapes_in(path)
@@ -121,7 +123,7 @@ def read_bert(
             {name: shapes[theirs] for name, theirs in names.items()},
             lambda name: file.get_tensor(names[name]),
             str(path),
-            allow_unused=allow_unused,
+            **allowed,
         )
     return model, fit
 

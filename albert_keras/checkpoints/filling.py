@@ -11,10 +11,10 @@ from albert_keras.checkpoints.names import Tensor
 
 
 class Fit(NamedTuple):
-    """What did not fit, and was allowed not to."""
+    """What did not fit, and was allowed not to: names and shapes."""
 
-    missing: list[str]
-    unused: list[str]
+    missing: dict[str, tuple[int, ...]]
+    unused: dict[str, tuple[int, ...]]
 
 
 def fill(
@@ -42,7 +42,7 @@ def fill(
         allow_unused: patterns of names in the file that the model has no place for.
 
     Returns:
-        The names that were missing, whose variables keep their values, and those left unused.
+        What was missing, where variables kept their values, and what was left unused.
 
     Raises:
         ValueError: a tensor is missing, unexpected, of another shape or not finite, copies of a
@@ -83,7 +83,7 @@ def fill(
         )
     for variable, array in values.values():
         variable.assign(array)
-    return Fit(missing, unused)
+    return Fit({name: expected[name] for name in missing}, {name: found[name] for name in unused})
 
 
 def _values(tensors, get_tensor):

@@ -14,6 +14,7 @@ folder is read whole or refused: no tensor is skipped, none is left at its rando
 import dataclasses
 import hashlib
 import shutil
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -129,11 +130,20 @@ def save_albert(
             tokenizer.save(partial)
 
 
-def load_albert(folder: str | Path) -> tuple[tf.keras.Model, Tokenizer | None]:
+def load_albert(
+    folder: str | Path, *, allow_missing: Sequence[str] = (), allow_unused: Sequence[str] = ()
+) -> tuple[tf.keras.Model, Tokenizer | None]:
     """The model that a folder holds, whichever it is, and its tokenizer if there is one.
 
     Args:
         folder: written by `save_albert`, or by Hugging Face's `save_pretrained`.
+        allow_missing: patterns (as of a shell) of tensors that it may lack, such as
+            "sop_classifier.*": those weights are drawn anew.
+        allow_unused: patterns of tensors to leave out, such as "predictions.*": a head whose
+            tensors are all left out is not built.
+
+    Warns:
+        UserWarning: weights were drawn anew or tensors left out; it names them.
 
     Raises:
         ValueError: a file is missing, damaged or contradicts another; tensors are missing,
@@ -146,7 +156,14 @@ def load_albert(folder: str | Path) -> tuple[tf.keras.Model, Tokenizer | None]:
     >>> load_albert("my-pretrainer")[0].name
     'albert_pretrainer'
     """
-    model, tokenizer, _ = read_folder(folder)
+    model, tokenizer, fit = read_folder(
+        folder, allow_missing=allow_missing, allow_unused=allow_unused
+    )
+    if fit.missing or fit.unused:
+        new, left = (", ".join(names) or "nothing" for names in fit)
+        warnings.warn(
+            f"{folder} is not exactly the model. Drawn anew: {new}. Left out: {left}.", stacklevel=2
+        )
     return model, tokenizer
 
 
@@ -156,18 +173,7 @@ def read_folder(
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> tuple[tf.keras.Model, Tokenizer | None, Fit]:
-    """As `load_albert`, with exceptions.
-
-    Args:
-        folder: as there.
-        allow_missing: patterns of tensors that it may lack, such as "sop_classifier.*": those
-            weights are drawn anew.
-        allow_unused: patterns of tensors to leave out, such as "predictions.*": a head whose
-            tensors are all left out is not built.
-
-    Returns:
-        The model, the tokenizer, and which tensors were missing or unused.
-    """
+    """As `load_albert`, with which tensors were missing or unused instead of a warning."""
     folder = Path(folder)
     fields, ours = _read(folder)
     config, groups = from_huggingface(fields, str(folder / CONFIG))
@@ -186,6 +192,11 @@ def read_folder(
     model = build_head(build_albert(config), head)
     fit = read_weights(model, groups, folder / WEIGHTS, allow_missing, allow_unused)
     return model, tokenizer, fit
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether `path` looks like a checkpoint folder of this library or of Hugging Face."""
+    return (Path(path) / CONFIG).is_file()
 
 
 def find_checkpoint(folder: str | Path) -> Path:

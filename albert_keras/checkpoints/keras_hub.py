@@ -1,13 +1,14 @@
 """keras-hub's ALBERT presets: the backbone in `config.json` and `model.weights.h5`, read."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.checkpoints.filling import fill
+from albert_keras.checkpoints.filling import Fit, fill
 from albert_keras.checkpoints.huggingface_config import LayerGroups
 from albert_keras.checkpoints.names import SAME, Layout, Names
 from albert_keras.config import AlbertConfig, shortest_sharing
@@ -36,7 +37,9 @@ def is_keras_hub(folder: str | Path) -> bool:
     return path.is_file() and read_json(path).get("class_name") == BACKBONE
 
 
-def read_keras_hub(folder: str | Path) -> tf.keras.Model:
+def read_keras_hub(
+    folder: str | Path, *, allow_missing: Sequence[str] = (), allow_unused: Sequence[str] = ()
+) -> tuple[tf.keras.Model, Fit]:
     """The encoder in a keras-hub preset.
 
     The heads of their task models (`task.weights.h5`) are not read: theirs for masked tokens has
@@ -44,6 +47,11 @@ def read_keras_hub(folder: str | Path) -> tf.keras.Model:
 
     Args:
         folder: of the preset.
+        allow_missing: patterns of tensors that it may lack; they are drawn anew.
+        allow_unused: patterns of tensors to leave out.
+
+    Returns:
+        The model, and which tensors were missing or unused.
 
     Raises:
         ValueError: another model, a missing or damaged file, or tensors that do not fit.
@@ -85,15 +93,17 @@ def read_keras_hub(folder: str | Path) -> tf.keras.Model:
                 config = dataclasses.replace(config, always_project=projects)
                 nothing = {} if projects else nothing
             model = build_albert(config)
-            fill(
+            fit = fill(
                 _names(config).tensors_of(model, layers),
                 {name: shape for name, shape in found.items() if name not in nothing},
                 lambda name: file[name][()],
                 str(folder / WEIGHTS),
+                allow_missing=allow_missing,
+                allow_unused=allow_unused,
             )
     except OSError as error:
         raise ValueError(f"{folder / WEIGHTS} is missing or damaged: {error}.") from error
-    return model
+    return model, fit
 
 
 def _shapes_in(file):

@@ -86,6 +86,12 @@ def config_from_google(fields: Mapping[str, Any], where: str) -> tuple[AlbertCon
     return from_huggingface(fields, where)
 
 
+def is_tf1(source: str | Path) -> bool:
+    """Whether `source`, a folder or a checkpoint's prefix, looks like one of Google's ALBERTs."""
+    source = Path(source)
+    return ((source if source.is_dir() else source.parent) / CONFIG).is_file()
+
+
 def read_tf1(
     source: str | Path,
     *,

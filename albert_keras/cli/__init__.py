@@ -8,7 +8,7 @@ import os
 
 import typer
 
-from albert_keras.cli import data, finetuning, pretraining, serving
+from albert_keras.cli import conversion, data, finetuning, pretraining, serving
 from albert_keras.cli.startup import as_command
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ for command in (
     finetuning.finetune,
     serving.export,
     serving.predict,
+    conversion.convert,
     serving.inspect,
 ):
     app.command()(as_command(command))

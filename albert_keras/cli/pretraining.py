@@ -1,7 +1,6 @@
 """albert-keras pretrain."""
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +8,7 @@ from typing import Annotated
 import typer
 
 from albert_keras.cli.checks import refuse_duration, refuse_missing, refuse_schedule, refuse_share
+from albert_keras.cli.fields import Set, fields_in
 from albert_keras.cli.runs import (
     LogEvery,
     Minutes,
@@ -31,10 +31,7 @@ def pretrain(
     vocab: Annotated[Path, typer.Option(help="The vocabulary of the records.")],
     out: Out,
     preset: Annotated[str, typer.Option(help="base, large, xlarge, xxlarge, small, ...")] = "base",
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A config field, as hidden_size=256. May be repeated."),
-    ] = None,
+    set_: Set = None,
     dev: Annotated[Path | None, typer.Option(help="Held-out records to score at the end.")] = None,
     length: Annotated[int, typer.Option(min=5, help="Sequence length in pieces.")] = 128,
     batch: Annotated[int, typer.Option(min=1, help="Sequences in a batch.")] = 32,
@@ -66,7 +63,7 @@ def pretrain(
     learning_rate = _paper_rate(optimizer, batch) if learning_rate is None else learning_rate
     refuse_schedule(learning_rate, warmup, steps)
     refuse_share(mask_rate, "--mask-rate")
-    fields = _fields(set_)
+    fields = fields_in(set_)
     config_from(preset, fields)  # refuses what makes no model
     check_out(out, resume)
     start_tensorflow()
@@ -129,17 +126,3 @@ def _paper_rate(optimizer, batch):
     if optimizer != "lamb":
         raise ValueError(f"--learning-rate must be given for {optimizer}; lamb has a default.")
     return 1.76e-3 * math.sqrt(batch / 4096)
-
-
-def _fields(assignments):
-    """["hidden_size=256", "sharing=ffn"] -> {"hidden_size": 256, "sharing": "ffn"}"""
-    fields = {}
-    for assignment in assignments or ():
-        name, sign, value = assignment.partition("=")
-        if not sign:
-            raise ValueError(f"--set takes name=value. Received: {assignment!r}.")
-        try:
-            fields[name] = json.loads(value)
-        except ValueError:
-            fields[name] = value
-    return fields

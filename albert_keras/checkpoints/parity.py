@@ -1,0 +1,99 @@
+"""compare: a model's outputs against another implementation's, layer by layer."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.model import ENCODER_INPUTS, build_albert, config_of
+
+OUTPUTS = ("layer_outputs", "sequence_output", "pooled_output", "mlm_logits", "sop_logits")
+
+
+class Difference(NamedTuple):
+    """One output: its largest difference from the reference, and the largest value there."""
+
+    output: str
+    largest: float
+    scale: float
+
+
+def read_reference(path: str | Path) -> dict[str, np.ndarray]:
+    """The arrays of a reference, `.npz`.
+
+    `token_ids`, `segment_ids` and `padding_mask`, int `(B, S)`, and any of: `layer_outputs`
+    `(L + 1, B, S, H)`, the embeddings first; `sequence_output` `(B, S, H)`; `pooled_output`
+    `(B, H)`; `mlm_logits` `(B, S, V)`, or `(B, M, V)` beside `masked_positions` `(B, M)`;
+    `sop_logits` `(B, 2)`, the column of swapped segments first, as in this library.
+
+    Raises:
+        ValueError: no such file, inputs missing, no output, unknown names, or shapes that do not
+            belong together.
+    """
+    try:
+        with np.load(path) as file:
+            reference = dict(file)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"A reference is an .npz file. Received: {path}: {error}.") from error
+    known = {*ENCODER_INPUTS, *OUTPUTS, "masked_positions"}
+    missing = [name for name in ENCODER_INPUTS if name not in reference]
+    unknown = [name for name in reference if name not in known]
+    if missing or unknown or not set(reference) & set(OUTPUTS):
+        raise ValueError(
+            f"A reference holds {', '.join(ENCODER_INPUTS)} and some of {', '.join(OUTPUTS)}. "
+            f"Received: {path} with {', '.join(reference)}."
+        )
+    return reference
+
+
+def compare(model: tf.keras.Model, reference: Mapping[str, np.ndarray]) -> list[Difference]:
+    """The differences in the order of the computation, so that the first large one names the part
+    that differs. Outputs at padding are left out.
+
+    Args:
+        model: an encoder or a model around one.
+        reference: see `read_reference`.
+
+    Raises:
+        ValueError: an output that the model does not have, or of another shape.
+    """
+    inputs = {name: tf.constant(reference[name], tf.int32) for name in ENCODER_INPUTS}
+    encoder = build_albert(config_of(model), output_all_layers=True)
+    for name in ("embeddings", "encoder", "pooler"):
+        encoder.get_layer(name).set_weights(model.get_layer(name).get_weights())
+    outputs = dict(encoder(inputs, training=False))
+    if "mlm_logits" in model.output:
+        length = tf.range(inputs["token_ids"].shape[1])
+        every = tf.broadcast_to(length, inputs["token_ids"].shape)
+        inputs["masked_positions"] = tf.constant(reference.get("masked_positions", every), tf.int32)
+        outputs |= model(inputs, training=False)
+    tokens = np.asarray(reference["padding_mask"]) == 1
+    differences = []
+    for name in [name for name in OUTPUTS if name in reference]:
+        if name not in outputs:
+            raise ValueError(
+                f"The reference must have outputs of the model, {', '.join(outputs)}. Received: "
+                f"{name} as well. Leave it out."
+            )
+        got, expected = np.asarray(outputs[name]), reference[name]
+        if got.shape != expected.shape:
+            raise ValueError(
+                f"{name} must have the model's shape {got.shape}. Received: {expected.shape}."
+            )
+        if name == "mlm_logits":
+            compared = np.take_along_axis(tokens, inputs["masked_positions"].numpy(), axis=1)
+        else:
+            compared = tokens
+        if name == "layer_outputs":
+            names = ["embeddings", *(f"layer {layer + 1}" for layer in range(len(got) - 1))]
+            pairs = zip(names, got, expected, strict=True)
+        else:
+            pairs = [(name, got, expected)]
+        for label, ours, theirs in pairs:
+            if ours.shape[:2] == compared.shape:
+                ours, theirs = ours[compared], theirs[compared]
+            largest, scale = np.abs(ours - theirs).max(), np.abs(theirs).max()
+            differences.append(Difference(label, float(largest), float(scale)))
+    return differences

@@ -1,0 +1,129 @@
+"""albert-keras convert: a checkpoint of any format that is read, in one that is written."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from albert_keras.cli.checks import refuse_missing
+from albert_keras.cli.fields import Set, fields_in
+from albert_keras.cli.startup import start_tensorflow
+
+# The outputs of two right implementations differ by less; of two different models, by far more.
+TOLERANCE = 1e-3
+
+
+class To(StrEnum):
+    """The formats that are written."""
+
+    HUGGINGFACE = "huggingface"
+    GOOGLE = "google"
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="Checkpoint folder, or a TF checkpoint's prefix.")],
+    dest: Annotated[Path, typer.Argument(help="Folder to make.")],
+    to: Annotated[To, typer.Option(help="Layout of DEST.")] = To.HUGGINGFACE,
+    vocab: Annotated[
+        Path | None, typer.Option(help="Vocabulary. Default: the one in SOURCE.")
+    ] = None,
+    lowercase: Annotated[bool | None, typer.Option(help="The vocabulary is lower-cased.")] = None,
+    keep_accents: Annotated[bool | None, typer.Option(help="It keeps accents.")] = None,
+    allow_missing: Annotated[
+        list[str] | None,
+        typer.Option(help="Tensors that SOURCE may lack, as 'cls/*'. May be repeated."),
+    ] = None,
+    allow_unused: Annotated[
+        list[str] | None, typer.Option(help="Tensors to leave out. May be repeated.")
+    ] = None,
+    set_: Set = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write in spite of a probe or a report.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Reference outputs (.npz) to compare with.")
+    ] = None,
+) -> None:
+    """Read a checkpoint of any known format, check it, and write it as another."""
+    from albert_keras.new_folder import refuse_existing
+
+    for path, flag in ((source.parent, "SOURCE"), (vocab, "--vocab"), (report, "--report")):
+        if path is not None:
+            refuse_missing(path, flag)
+    refuse_existing(dest)
+    settings = fields_in(set_)
+    start_tensorflow()
+    from albert_keras.checkpoints import save_albert
+    from albert_keras.checkpoints.formats import import_checkpoint
+    from albert_keras.checkpoints.tf1 import write_tf1
+    from albert_keras.reshaping import with_settings
+
+    read = import_checkpoint(
+        source,
+        vocab=vocab,
+        lowercase=lowercase,
+        keep_accents=keep_accents,
+        allow_missing=allow_missing or (),
+        allow_unused=allow_unused or (),
+    )
+    model = with_settings(read.model, **settings)
+    typer.echo(f"{source}: {read.format}, {model.name}, {model.count_params():,} parameters")
+    for name, shape in read.fit.missing.items():
+        typer.echo(f"newly drawn: {name} {shape}")
+    for name, shape in read.fit.unused.items():
+        typer.echo(f"left out: {name} {shape}")
+    doubts = [*_probe(model, read), *_compare(model, report)]
+    if doubts and not force:
+        raise ValueError(" ".join(doubts) + " To write it as it is all the same, add --force.")
+    if to == To.GOOGLE:
+        write_tf1(model, dest, tokenizer=read.tokenizer)
+    else:
+        save_albert(
+            model, dest, tokenizer=read.tokenizer, labels=read.labels, max_length=read.max_length
+        )
+    typer.echo(f"{dest}: written as {to}")
+
+
+def _probe(model, read):
+    """Prints what the weights say about heads and activation; gives what contradicts the config."""
+    if read.tokenizer is None or "mlm_logits" not in model.output:
+        typer.echo("probe: not possible, it takes the head for masked pieces and a vocabulary")
+        return []
+    from albert_keras.checkpoints.probe import probe
+
+    doubts, configured = [], {}
+    for candidate in probe(model, read.tokenizer):
+        name = candidate.setting
+        if name not in configured:
+            configured[name] = candidate.value
+            typer.echo(f"probe: {name} {candidate.value}: {candidate.loss:.3f} nats (configured)")
+            continue
+        typer.echo(
+            f"probe: {name} {candidate.value}: {candidate.loss:.3f} nats, "
+            f"{candidate.gain:+.4f} better (standard error {candidate.error:.4f})"
+        )
+        if candidate.contradicts:
+            doubts.append(
+                f"The weights must fit the config. Received: {name} {configured[name]}, and "
+                f"{candidate.value} predicts masked words {candidate.gain:.2f} nats better; add "
+                f"--set {name}={candidate.value}."
+            )
+    return doubts
+
+
+def _compare(model, report):
+    """Prints the differences from the reference; gives the first that is too large."""
+    if report is None:
+        return []
+    from albert_keras.checkpoints.parity import compare, read_reference
+
+    doubts = []
+    for output, largest, scale in compare(model, read_reference(report)):
+        typer.echo(f"{output}: largest difference {largest:.2e}, largest value {scale:.3g}")
+        if not largest <= TOLERANCE * max(scale, 1):  # NaN as well
+            doubts.append(
+                f"Outputs must equal the reference's. Received: {report}, from which {output} "
+                f"differs by {largest:.2e}."
+            )
+    return doubts[:1]
