@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_keras.checkpoints.filling import Fit, fill
 from albert_keras.checkpoints.huggingface_config import LayerGroups
-from albert_keras.checkpoints.names import SAME, Layout, Names
+from albert_keras.checkpoints.names import SAME, Names, head_layouts
 from albert_keras.config import AlbertConfig, shortest_sharing
 from albert_keras.json_file import check_object, read_json
 from albert_keras.model import build_albert
@@ -118,17 +118,14 @@ def _shapes_in(file):
 
 
 def _names(config):
-    size, heads = config.hidden_size, config.num_attention_heads
-    into_heads = Layout(lambda x: x.reshape(size, heads, -1), lambda x: x.reshape(size, size))
-    bias_into_heads = Layout(lambda x: x.reshape(heads, -1), lambda x: x.reshape(size))
-    out_of_heads = Layout(lambda x: x.reshape(heads, -1, size), lambda x: x.reshape(size, size))
+    layouts = head_layouts(config.hidden_size, config.num_attention_heads)
     exceptions = {}
     for name in ("query", "key", "value"):
         place = f"{{layer}}/_self_attention_layer/{name}_dense/vars"
-        exceptions[f"{name}/kernel"] = f"{place}/0", into_heads
-        exceptions[f"{name}/bias"] = f"{place}/1", bias_into_heads
+        exceptions[f"{name}/kernel"] = f"{place}/0", layouts.kernel
+        exceptions[f"{name}/bias"] = f"{place}/1", layouts.bias
     place = "{layer}/_self_attention_layer/output_dense/vars"
-    exceptions["attention_output/kernel"] = f"{place}/0", out_of_heads
+    exceptions["attention_output/kernel"] = f"{place}/0", layouts.output_kernel
     return Names(
         modules={
             "word_embeddings": "layers/reversible_embedding",

@@ -25,6 +25,29 @@ SOP_KERNEL = Layout(lambda x: x.T[::-1], lambda x: x[::-1].T)
 SOP_BIAS = Layout(lambda x: x[::-1], lambda x: x[::-1])
 
 
+class HeadLayouts(NamedTuple):
+    """Layouts of an attention in files that give the heads an axis of their own."""
+
+    kernel: Layout  # of query, key and value
+    bias: Layout
+    output_kernel: Layout
+
+
+def head_layouts(hidden_size: int, num_heads: int) -> HeadLayouts:
+    """The layouts for these sizes.
+
+    >>> [layout.to_file(np.zeros(shape)).shape
+    ...  for layout, shape in zip(head_layouts(6, 2), [(6, 6), (6,), (6, 6)])]
+    [(6, 2, 3), (2, 3), (2, 3, 6)]
+    """
+    square = (hidden_size, hidden_size)
+    return HeadLayouts(
+        Layout(lambda x: x.reshape(hidden_size, num_heads, -1), lambda x: x.reshape(square)),
+        Layout(lambda x: x.reshape(num_heads, -1), lambda x: x.reshape(hidden_size)),
+        Layout(lambda x: x.reshape(num_heads, -1, hidden_size), lambda x: x.reshape(square)),
+    )
+
+
 class Part(NamedTuple):
     """A variable of the model by its place: the module, the weight in it, and of which layer."""
 
