@@ -9,7 +9,8 @@ from albert_keras.json_file import read_json
 from albert_keras.model import config_of
 from albert_keras.run_folder import MODEL, SCORES, SETTINGS, STATE, run_recipe, run_settings
 from albert_keras.served_folder import SAVED_MODEL, versions_in
-from albert_keras.text.tokenizer import MODEL_FILE, Tokenizer
+from albert_keras.text.tokenizer import Tokenizer
+from albert_keras.text.tokenizer_folder import find_vocabulary
 
 
 def describe(path: str | Path) -> dict[str, Any]:
@@ -17,7 +18,7 @@ def describe(path: str | Path) -> dict[str, Any]:
 
     Args:
         path: a vocabulary, a record set, a run, a checkpoint folder or an export, by its folder; or
-            a SentencePiece model file.
+            a vocabulary's file.
 
     Raises:
         ValueError: nothing that is known.
@@ -37,7 +38,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         return _run(path)
     if (path / "config.json").is_file() or (path / MODEL / "config.json").is_file():
         return _checkpoint(find_checkpoint(path))
-    if path.is_file() or (path / MODEL_FILE).is_file():
+    if path.is_file() or find_vocabulary(path):
         return _vocabulary(Tokenizer.load(path))
     raise ValueError(
         "inspect knows vocabularies, records, runs, checkpoints and exports. Received: "
@@ -48,7 +49,7 @@ def describe(path: str | Path) -> dict[str, Any]:
 def pieces(path: str | Path, text: str) -> list[tuple[str, int, int, int]]:
     """(piece, id, start, end) of `text` with the vocabulary at `path`, in characters of it."""
     path = Path(path)
-    if path.is_dir() and not (path / MODEL_FILE).is_file():
+    if path.is_dir() and not find_vocabulary(path):
         path = find_checkpoint(path)
     tokenizer = Tokenizer.load(path)
     ids, offsets = tokenizer.encode_with_offsets(text)

@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.text.model_proto import ModelProto
+from albert_keras.text.sentencepiece_tokenizer import SentencepieceTokenizer
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.vocabulary import bake, train_vocabulary
 from tests.original_preprocessing import OriginalTokenizer
@@ -72,7 +73,7 @@ def released(data_folder):
 def letters():
     """A vocabulary of single letters, so that the pieces of a text are known by hand."""
     single = "abcdefghijklmnopqrstuvwxyz0123456789,\u2044灯台の光"
-    return Tokenizer(bake(model_of(dict.fromkeys([*single, "\u2581"], -3))))
+    return SentencepieceTokenizer(bake(model_of(dict.fromkeys([*single, "\u2581"], -3))))
 
 
 def views(tokenizer, texts):
@@ -116,7 +117,7 @@ def test_recorded_cases_give_the_recorded_ids_in_every_view(released, data_folde
 
 def test_a_comma_after_a_digit_is_a_piece_of_its_own():
     """Worked by hand on pieces and scores chosen so that plain SentencePiece would not do it."""
-    tokenizer = Tokenizer(
+    tokenizer = SentencepieceTokenizer(
         bake(
             model_of(
                 {"\u2581": -4, "1": -4, "9": -4, ",": -4, "\u25811": -4, "\u25819,": -3, "9,": -3}
@@ -135,7 +136,7 @@ def test_digits_and_commas_are_cut_as_by_the_original_with_the_marker_cut(data_f
     model = ModelProto.FromString((folder / "tflite_support_en_4000.model").read_bytes())
     for piece in ("<pad>", "[CLS]", "[SEP]", "[MASK]"):  # this vocabulary is not ALBERT's
         model.pieces.add(piece=piece, type=3)
-    tokenizer = Tokenizer(bake(model.SerializeToString()))
+    tokenizer = SentencepieceTokenizer(bake(model.SerializeToString()))
     rows = json.loads((folder / "expected.json").read_text())
     assert len(rows) == 42 and any(row["differ"] for row in rows)
     for row in rows:
@@ -228,7 +229,9 @@ def test_offsets_are_characters_of_the_very_string(letters, text, expected):
 
 
 def test_a_shared_character_belongs_to_every_piece_that_has_nothing_else():
-    tokenizer = Tokenizer(bake(model_of({"\u2581": -3, "f": -3, "i": -3, "\u2581of": -3})))
+    tokenizer = SentencepieceTokenizer(
+        bake(model_of({"\u2581": -3, "f": -3, "i": -3, "\u2581of": -3}))
+    )
     ids, spans = tokenizer.encode_with_offsets("oﬁ ﬁ")
     assert [tokenizer.piece(i) for i in ids] == ["\u2581of", "i", "\u2581", "f", "i"]
     # The first piece has an "o" of its own; the ligature goes to the last piece that it reaches.
@@ -431,9 +434,9 @@ def test_settings_that_contradict_a_baked_model_are_refused(tiny, tmp_path):
     ):
         Tokenizer.load(tmp_path)
     with pytest.raises(ValueError, match="must be baked with lowercase=False"):
-        Tokenizer(tiny["lower"].model_bytes, lowercase=False)
+        SentencepieceTokenizer(tiny["lower"].model_bytes, lowercase=False)
     with pytest.raises(ValueError, match="must be baked.*Use Tokenizer.load"):
-        Tokenizer(TINY.read_bytes())
+        SentencepieceTokenizer(TINY.read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -456,9 +459,9 @@ def test_a_path_without_a_vocabulary_is_refused_by_name(tmp_path):
         Tokenizer.load(tmp_path / "missing.model")
     with pytest.raises(ValueError, match="spiece.model, which cannot be read .No such file"):
         Tokenizer.load(tmp_path)
-    (tmp_path / "notes.txt").write_text("The lighthouse keeper wrote down the weather.")
-    with pytest.raises(ValueError, match="notes.txt, which is something else or damaged"):
-        Tokenizer.load(tmp_path / "notes.txt")
+    (tmp_path / "notes").write_text("The lighthouse keeper wrote down the weather.")
+    with pytest.raises(ValueError, match="notes, which is something else or damaged"):
+        Tokenizer.load(tmp_path / "notes")
 
 
 def test_saving_over_another_vocabulary_is_refused(tiny, tmp_path):
@@ -558,5 +561,5 @@ def model_of(scores):
 
 def test_a_trained_vocabulary_is_ready_to_use():
     lines = (Path(__file__).parents[1] / "LICENSE").read_text("utf-8").splitlines()
-    tokenizer = Tokenizer(train_vocabulary(lines, 300))
+    tokenizer = SentencepieceTokenizer(train_vocabulary(lines, 300))
     assert tokenizer.decode(tokenizer.encode("The LICENSE, in 2004,")) == "the license, in 2004,"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from albert_keras.text.model_proto import ModelProto
+from albert_keras.text.sentencepiece_tokenizer import SentencepieceTokenizer
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.vocabulary import bake, parse_vocabulary, train_vocabulary
 from tests.vocabularies.make_tiny import sentences
@@ -42,7 +43,7 @@ def test_pieces_that_end_in_a_digit_and_a_comma_are_unused(trained):
         p.piece: p.type for p in model.pieces if p.piece[-2:-1].isdigit() and "," in p.piece[-1:]
     }
     assert concerned and set(concerned.values()) == {UNUSED}
-    tokenizer = Tokenizer(trained)
+    tokenizer = SentencepieceTokenizer(trained)
     for text in ("In 1999, 13,", "9,9,9 1,000,000, 5,"):
         cut = [tokenizer.piece(i) for i in tokenizer.encode(text)]
         assert not concerned.keys() & set(cut)
@@ -57,7 +58,9 @@ def test_text_is_normalised_for_training_as_for_use(trained):
     assert any(piece.piece[:2] == "\u2581T" for piece in cased.pieces)
     accents = ModelProto.FromString(train_vocabulary(sentences(), 350, keep_accents=True))
     assert any("é" in piece.piece for piece in accents.pieces)
-    assert Tokenizer(accents.SerializeToString(), keep_accents=True).encode("été e\u0301te\u0301")
+    assert SentencepieceTokenizer(accents.SerializeToString(), keep_accents=True).encode(
+        "été e\u0301te\u0301"
+    )
 
 
 def test_the_same_text_gives_the_same_bytes_in_another_process(trained):

@@ -37,14 +37,14 @@ def vocab(
     refuse_existing(out)
     documents = read_documents(corpus, sentences)
     start_tensorflow()
-    from albert_keras.text.tokenizer import Tokenizer
+    from albert_keras.text.sentencepiece_tokenizer import SentencepieceTokenizer
     from albert_keras.text.vocabulary import train_vocabulary
 
     lines = (line for document in documents for line in document)
     model = train_vocabulary(
         lines, size, lowercase=lowercase, keep_accents=keep_accents, max_sentences=max_sentences
     )
-    tokenizer = Tokenizer(model, lowercase, keep_accents)
+    tokenizer = SentencepieceTokenizer(model, lowercase, keep_accents)
     with new_folder(out) as partial:
         tokenizer.save(partial)
     typer.echo(f"{out}: {tokenizer.vocab_size:,} pieces, sha256 {tokenizer.sha256[:12]}")

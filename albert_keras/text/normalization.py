@@ -23,6 +23,7 @@ import numpy as np
 import sentencepiece
 
 from albert_keras.text import model_proto
+from albert_keras.text.unicode_version import is_newer_than_unicode_14
 
 # (lowercase, keep_accents) of a baked model, by the name of its normaliser.
 BAKED_NAMES = {
@@ -31,18 +32,6 @@ BAKED_NAMES = {
     "albert_keras_lower_accents": (True, True),
     "albert_keras_cased_accents": (False, True),
 }
-
-# Characters that Unicode 15 added and whose treatment below would therefore depend on the Python
-# that runs it: 3.11 knows Unicode 14, 3.12 and 3.13 know 15. The same model must be baked to the
-# same bytes everywhere, so these get what the model's own normaliser does with them.
-_NEWER_THAN_UNICODE_14 = (
-    (0x0ECE, 0x0ECE),
-    (0x10EFD, 0x10EFF),
-    (0x11F41, 0x11F42),
-    (0x1E030, 0x1E06D),
-    (0x1E08F, 0x1E08F),
-    (0x1E4EC, 0x1E4EF),
-)
 
 
 def normalizer_name(lowercase: bool, keep_accents: bool) -> str:
@@ -86,11 +75,10 @@ def albert_rules(own: Mapping[str, str], lowercase: bool, keep_accents: bool) ->
     for char in sorted({*map(chr, range(0x30000)), *(key for key in own if len(key) == 1)}):
         if "\ud800" <= char <= "\udfff" or char == "\0":
             continue
-        newer = any(first <= ord(char) <= last for first, last in _NEWER_THAN_UNICODE_14)
         if char.isspace():
             result = " "
         else:
-            result = apply_rules(own, char if newer else preprocess(char))
+            result = apply_rules(own, char if is_newer_than_unicode_14(char) else preprocess(char))
         if result != char:
             rules[char] = result
     # Shorter sequences first, so that a longer one becomes a rule only where they do not suffice.

@@ -1,9 +1,10 @@
 """What each piece of a vocabulary is to whole-word masking."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import tensorflow as tf
 
 from albert_keras.text import model_proto
 from albert_keras.text.digit_comma import is_digit_comma
@@ -70,3 +71,30 @@ def _kind(piece: str, piece_type: int) -> int:
         or any(first <= piece[0] <= last for first, last in _SCRIPTS_WITHOUT_SPACES)
     )
     return PIECE_START if starts else PIECE_INSIDE
+
+
+def wordpiece_kinds(pieces: Sequence[str], split_words: Callable) -> np.ndarray:
+    """The same for a WordPiece vocabulary, where "##" marks a piece that continues a word.
+
+    A piece that no text gives is special: `[CLS]`, `[unused1]`, one with capitals when text is
+    lower-cased, and "##" before a Chinese character or punctuation, which are words of their own
+    (a third of Google's Chinese vocabulary).
+
+        [CLS] 0   the 2   ##ing 1   . 2   ##. 0   日 2   ##日 0   [UNK] 0
+
+    Args:
+        pieces: V pieces.
+        split_words: the `WordSplitter` that texts go through.
+
+    Returns:
+        int8 `(V,)`.
+    """
+    continues = np.array([piece.startswith("##") for piece in pieces])
+    # A piece can come from text if it stays one word and as it is, behind a letter if it continues
+    # one.
+    texts = ["a" + p[2:] if c else p for p, c in zip(pieces, continues, strict=True)]
+    words = split_words(tf.constant(texts)).words.to_list()
+    in_text = np.array([w == [t.encode()] for w, t in zip(words, texts, strict=True)])
+    in_text &= np.array([piece != "##" for piece in pieces])
+    kinds = np.where(continues, PIECE_INSIDE, PIECE_START)
+    return np.where(in_text, kinds, PIECE_SPECIAL).astype(np.int8)

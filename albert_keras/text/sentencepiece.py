@@ -8,17 +8,23 @@ from pathlib import Path
 import tensorflow as tf
 
 
-@functools.cache
-def sentencepiece_ops():
-    """The kernels, without the Python package around them, which would import Keras."""
+def text_package() -> Path:
+    """Folder of tensorflow-text, which need not be imported for its kernels."""
     package = importlib.util.find_spec("tensorflow_text")
     if package is None:
         raise ImportError(
             "albert_keras needs tensorflow-text of TensorFlow's own version: "
             f"pip install 'tensorflow-text=={'.'.join(tf.__version__.split('.')[:2])}.*'"
         )
-    folder = Path(package.submodule_search_locations[0]) / "python" / "ops"
-    return tf.load_op_library(str(folder / "_sentencepiece_tokenizer.so"))
+    return Path(package.submodule_search_locations[0])
+
+
+@functools.cache
+def sentencepiece_ops():
+    """The kernels, without the Python package around them, which would import Keras."""
+    return tf.load_op_library(
+        str(text_package() / "python" / "ops" / "_sentencepiece_tokenizer.so")
+    )
 
 
 class SentencepieceModel(tf.saved_model.experimental.TrackableResource):

@@ -83,7 +83,7 @@ def train_vocabulary(
         seed: int, draws the sentences when there are more.
 
     Returns:
-        The bytes of a model file, as `Tokenizer` takes them.
+        The bytes of a model file, as `SentencepieceTokenizer` takes them.
 
     Raises:
         ValueError: there is no text, or too little of it for that many pieces, or more characters
@@ -91,7 +91,7 @@ def train_vocabulary(
 
     Example:
         >>> model = train_vocabulary(open("corpus.txt", encoding="utf-8"), vocab_size=8000)
-        >>> tokenizer = Tokenizer(model)
+        >>> tokenizer = SentencepieceTokenizer(model)
 
     Reference: ALBERT (arXiv 1909.11942) 4.1; google-research/albert, README, "SentencePiece".
     """
