@@ -2,7 +2,7 @@
 
     config.json            Hugging Face's AlbertConfig
     model.safetensors      their tensor names, their transposes
-    spiece.model           the vocabulary
+    spiece.model           the vocabulary, or vocab.txt with WordPiece pieces
     tokenizer_config.json
     albert_keras.json      what theirs has no word for: the sharing, the head's settings, the
                            vocabulary's fingerprint
@@ -12,7 +12,6 @@ folder is read whole or refused: no tensor is skipped, none is left at its rando
 """
 
 import dataclasses
-import hashlib
 import shutil
 import warnings
 from collections.abc import Sequence
@@ -48,11 +47,11 @@ from albert_keras.layers import SOP_IN_ORDER
 from albert_keras.model import build_albert, config_of
 from albert_keras.new_folder import new_folder, refuse_existing
 from albert_keras.text.tokenizer import Tokenizer
+from albert_keras.text.tokenizer_folder import find_vocabulary
 
 FORMAT = 1
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
-VOCABULARY = "spiece.model"
 OURS = "albert_keras.json"
 OURS_KEYS = {
     *("format", "library_version", "sharing", "head", "sop_in_order"),
@@ -255,21 +254,21 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 
 def _read_tokenizer(folder: Path, ours: dict[str, Any] | None) -> Tokenizer | None:
-    path = folder / VOCABULARY
-    found = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
-    if ours is not None and found != ours["vocabulary_sha256"]:
-        raise ValueError(
-            f"{path} must be the vocabulary that the model was saved with. Received: sha256 "
-            f"{found}, {OURS} has {ours['vocabulary_sha256']}. With other pieces the model's ids "
-            "mean other words."
-        )
-    if found is None:
-        return None
-    tokenizer = Tokenizer.load(folder)
-    if ours is not None and _normalization(tokenizer) != ours["normalization"]:
+    path = find_vocabulary(folder)
+    tokenizer = Tokenizer.load(folder) if path else None
+    if ours is None:
+        return tokenizer
+    if tokenizer and ours["normalization"] not in (None, _normalization(tokenizer)):
         raise ValueError(
             f"{folder / 'tokenizer_config.json'} and {OURS} must say the same. Received: "
             f"{_normalization(tokenizer)} and {ours['normalization']}."
+        )
+    found = tokenizer.sha256 if tokenizer else None
+    if found != ours["vocabulary_sha256"]:
+        raise ValueError(
+            f"{path or folder} must be the vocabulary that the model was saved with. Received: "
+            f"sha256 {found}, {OURS} has {ours['vocabulary_sha256']}. With other pieces the "
+            "model's ids mean other words."
         )
     return tokenizer
 

@@ -13,6 +13,7 @@ from albert_keras.checkpoints.keras_hub import is_keras_hub, read_keras_hub
 from albert_keras.checkpoints.model_garden import is_model_garden, read_model_garden
 from albert_keras.checkpoints.tf1 import is_tf1, read_tf1
 from albert_keras.text.tokenizer import Tokenizer
+from albert_keras.text.tokenizer_folder import find_vocabulary
 
 HUGGING_FACE = "Hugging Face"
 
@@ -34,7 +35,7 @@ FORMATS = (
     Format("Google", is_tf1, read_tf1),
 )
 # Where they keep a vocabulary, the likelier first.
-VOCABULARIES = ("spiece.model", "assets/tokenizer/vocabulary.spm", "*.model", "vocab*.txt")
+VOCABULARIES = ("assets/tokenizer/vocabulary.spm", "*.model", "vocab*.txt")
 
 
 class Imported(NamedTuple):
@@ -108,6 +109,8 @@ def import_checkpoint(
 
 
 def _vocabulary_in(folder: Path) -> Path | None:
+    if find_vocabulary(folder):
+        return folder  # what its tokenizer_config.json says belongs to it
     for pattern in VOCABULARIES:
         found = sorted(folder.glob(pattern))
         if len(found) > 1:
