@@ -76,9 +76,10 @@ positions = np.array([[1, 3], [0, 2], [5, 6]], "int32")
 
 pretrainer = BertPretrainerV2(encoder, mlm_activation=tf_utils.get_activation(CONFIG["hidden_act"]))
 pretrainer({**inputs, "masked_lm_positions": positions})
-# No weight keeps its initial constant, so that a swap shows.
+# No weight keeps its initial constant, so that a swap shows. Large kernels show which GELU it is,
+# small embeddings the epsilon of the LayerNorm.
 for weight in pretrainer.weights:
-    weight.assign(rng.normal(0, 0.3, weight.shape))
+    weight.assign(rng.normal(0, 0.05 if "embeddings:" in weight.name else 0.8, weight.shape))
 embed = tf_keras.Model(encoder.inputs, encoder.get_layer("embedding_projection").output)
 outputs = pretrainer({**inputs, "masked_lm_positions": positions})
 
