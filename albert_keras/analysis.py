@@ -6,7 +6,7 @@ from typing import Any
 from albert_keras.checkpoints import find_checkpoint, load_albert
 from albert_keras.data.records import MANIFEST, read_manifest
 from albert_keras.json_file import read_json
-from albert_keras.model import config_of
+from albert_keras.model import config_of, encoder_of
 from albert_keras.run_folder import MODEL, SCORES, SETTINGS, STATE, run_recipe, run_settings
 from albert_keras.served_folder import SAVED_MODEL, versions_in
 from albert_keras.text.tokenizer import Tokenizer
@@ -120,9 +120,7 @@ def _checkpoint(path):
     return {
         "kind": model.name,
         "parameters": model.count_params(),
-        "of the encoder, pooler included": sum(
-            model.get_layer(name).count_params() for name in ("embeddings", "encoder", "pooler")
-        ),
+        "of the encoder": encoder_of(model).count_params(),
         **config.to_dict(),
         **({f"vocabulary: {k}": v for k, v in _vocabulary(tokenizer).items()} if tokenizer else {}),
     }

@@ -1,4 +1,4 @@
-"""The functional models: the encoder, the pretrainer and the classifier around it."""
+"""The functional models: the encoder and the pretrainer around it."""
 
 from typing import Any
 
@@ -65,6 +65,7 @@ def build_albert(
         dropout=config.hidden_dropout_prob,
         layer_norm_epsilon=config.layer_norm_eps,
         initializer_range=config.initializer_range,
+        always_project=config.always_project,
         name="embeddings",
     )
     stack = SharedTransformerStack(
@@ -160,50 +161,10 @@ def build_pretrainer(
     _, table = encoder.get_layer("embeddings").output
     outputs = {
         "mlm_logits": masked_lm(encoder.output["sequence_output"], masked_positions, table),
-        "sop_logits": sop(encoder.output["pooled_output"]),
+        "sop_logits": sop(pooled_output_of(encoder)),
     }
     inputs = {**encoder.input, "masked_positions": masked_positions}
     return tf.keras.Model(inputs, outputs, name="albert_pretrainer")
-
-
-def build_classifier(
-    encoder: tf.keras.Model, num_labels: int, dropout: float = 0.1
-) -> tf.keras.Model:
-    """The encoder with a linear classifier on its pooled output. It shares the encoder's weights.
-
-    Args:
-        encoder: a model of `build_albert`.
-        num_labels: int > 0, C. One label makes a regression head.
-        dropout: float in [0, 1), rate on the pooled output. Default 0.1.
-
-    Inputs of the model: the encoder's.
-
-    Outputs of the model:
-        logits: float32 `(B, C)`.
-
-    Raises:
-        ValueError: `encoder` is no model of `build_albert`, or `num_labels` below 1.
-
-    Example:
-
-    >>> classifier = build_classifier(build_albert("tiny"), num_labels=3)
-    >>> classifier.output["logits"].shape[-1]
-    3
-    """
-    config = config_of(encoder)
-    if num_labels < 1:
-        raise ValueError(f"`num_labels` must be at least 1. Received: {num_labels}.")
-
-    pooled = encoder.output["pooled_output"]
-    if dropout > 0:
-        pooled = tf.keras.layers.Dropout(dropout, name="classifier_dropout")(pooled)
-    logits = tf.keras.layers.Dense(
-        num_labels,
-        kernel_initializer=tf.keras.initializers.TruncatedNormal(stddev=config.initializer_range),
-        dtype="float32",
-        name="classifier",
-    )(pooled)
-    return tf.keras.Model(encoder.input, {"logits": logits}, name="albert_classifier")
 
 
 def config_of(model: tf.keras.Model) -> AlbertConfig:
@@ -222,7 +183,7 @@ def config_of(model: tf.keras.Model) -> AlbertConfig:
     >>> config_of(build_albert("tiny", sharing=1)).sharing
     'none'
     """
-    layers = {layer.name: layer for layer in model.layers}
+    layers = layers_of(model)
     embeddings, stack = layers.get("embeddings"), layers.get("encoder")
     if not isinstance(embeddings, FactorizedEmbedding) or not isinstance(
         stack, SharedTransformerStack
@@ -249,6 +210,7 @@ def config_of(model: tf.keras.Model) -> AlbertConfig:
         sharing=shortest_sharing(
             SharingPattern(tuple(stack.attention_pattern), tuple(stack.ffn_pattern))
         ),
+        always_project=embeddings.always_project,
     )
 
 
@@ -257,6 +219,10 @@ def encoder_of(model: tf.keras.Model) -> tf.keras.Model:
 
     Args:
         model: built around one of `build_albert`.
+
+    Returns:
+        As of `build_albert`, save that one taken out of a span predictor, which has no pooler, has
+        no `pooled_output`.
 
     Raises:
         ValueError: the model has no ALBERT encoder.
@@ -267,12 +233,42 @@ def encoder_of(model: tf.keras.Model) -> tf.keras.Model:
     ['pooled_output', 'sequence_output']
     """
     config_of(model)
-    hidden = model.get_layer("encoder").output
-    outputs = {
-        "sequence_output": hidden[-1] if isinstance(hidden, list) else hidden,
-        "pooled_output": model.get_layer("pooler").output,
-    }
+    for layer in model.layers:
+        if isinstance(layer, tf.keras.Model):
+            return encoder_of(layer)
+    layers = layers_of(model)
+    hidden = layers["encoder"].output
+    outputs = {"sequence_output": hidden[-1] if isinstance(hidden, list) else hidden}
+    if "pooler" in layers:
+        outputs["pooled_output"] = layers["pooler"].output
     if isinstance(hidden, list):
         outputs["layer_outputs"] = hidden
     inputs = {name: model.input[name] for name in ENCODER_INPUTS}
     return tf.keras.Model(inputs, outputs, name="albert")
+
+
+def layers_of(model: tf.keras.Model) -> dict[str, tf.keras.layers.Layer]:
+    """The layers of `model` by name; for an encoder that it uses as one layer, that one's.
+
+    >>> [name for name in layers_of(build_albert("tiny")) if name not in ENCODER_INPUTS]
+    ['embeddings', 'encoder', 'pooler']
+    """
+    layers = {}
+    for layer in model.layers:
+        layers |= layers_of(layer) if isinstance(layer, tf.keras.Model) else {layer.name: layer}
+    return layers
+
+
+def pooled_output_of(encoder: tf.keras.Model) -> tf.Tensor:
+    """The encoder's symbolic pooled output, for a head to stand on.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if "pooled_output" not in encoder.output:
+        raise ValueError(
+            "This head stands on an encoder's `pooled_output`. Received: a model with the outputs "
+            f"{', '.join(encoder.output)}. Use one of build_albert or encoder_of; one taken out of "
+            "a span predictor has no pooler, so start from the checkpoint that it was made from."
+        )
+    return encoder.output["pooled_output"]

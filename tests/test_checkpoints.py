@@ -11,7 +11,8 @@ from albert_keras.checkpoints import find_checkpoint, load_albert, load_head, sa
 from albert_keras.checkpoints.huggingface_config import LayerGroups, groups_for
 from albert_keras.config import SharingPattern
 from albert_keras.layers import SOP_IN_ORDER, SOP_SWAPPED
-from albert_keras.model import build_albert, build_classifier, build_pretrainer, config_of
+from albert_keras.model import build_albert, build_pretrainer, config_of
+from albert_keras.task_models import build_classifier
 from tests.small_tokenizer import VOCAB_SIZE, small_tokenizer
 
 pytestmark = pytest.mark.both_kerases

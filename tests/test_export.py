@@ -12,7 +12,8 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.export import ask, clean_process, export_classifier, saved_model, self_check
-from albert_keras.model import build_albert, build_classifier
+from albert_keras.model import build_albert
+from albert_keras.task_models import build_classifier
 from tests.small_tokenizer import VOCAB_SIZE, small_tokenizer
 
 pytestmark = pytest.mark.both_kerases

@@ -28,10 +28,14 @@ MAY_IMPORT = {
     "losses": ["layers"],
     "text": ["new_file", "json_file"],
     "model": ["config", "layers"],
+    "task_models": ["model", "layers"],
     "reshaping": ["config", "model"],
     # The SOP label is defined once, beside the head whose columns it numbers.
     "data": ["text", "masking", "new_folder", "json_file", "layers.sop_head"],
-    "checkpoints": ["config", "model", "layers", "text", "new_folder", "json_file"],
+    "checkpoints": [
+        *("config", "model", "task_models", "reshaping", "layers", "losses", "text"),
+        *("new_folder", "json_file"),
+    ],
     "progress": [],
     # Takes a compiled model and a dataset: it knows neither models nor tasks.
     "training": ["optimizers", "progress", "run_folder", "new_file"],

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from albert_keras.checkpoints.tf1 import CHECKPOINT, config_from_google, read_tf1, write_tf1
 from albert_keras.layers import SOP_IN_ORDER
-from albert_keras.model import build_albert, build_classifier, build_pretrainer, config_of
+from albert_keras.model import build_albert, build_pretrainer, config_of
+from albert_keras.task_models import build_classifier
 from tests.test_checkpoints import filled
 from tests.test_goldens import original_weights
 

@@ -115,7 +115,7 @@ def read_bert(
     config = _config(read_json(folder / CONFIG), folder / CONFIG)
     model, path = build_albert(config), folder / WEIGHTS
     shapes = shapes_in(path)
-    names = {_modern(name): name for name in shapes if not name.endswith("position_ids")}
+    names = {_modern(name): name for name in shapes}
     layers = [f"encoder.layer.{index}" for index in range(config.num_hidden_layers)]
     with safe_open(path, framework="np") as file:
         fit = fill(

@@ -63,6 +63,13 @@ def fill(
         for name in unused
         if name in unmatched(unused, allow_unused)
     ]
+    advice = (
+        "\nMissing weights are drawn anew only where `allow_missing` has a pattern for them, "
+        "unexpected tensors are left out only where `allow_unused` has one; patterns are those of "
+        'a shell, such as "*pooler*".'
+        if problems
+        else ""
+    )
     problems += [
         f"of another shape: {name} {found[name]}, the model has {shape}"
         for name, shape in expected.items()
@@ -79,7 +86,7 @@ def fill(
     if problems:
         raise ValueError(
             f"The tensors of {where} must be exactly those of the model that its configuration "
-            "describes. Received:\n  " + "\n  ".join(problems)
+            "describes. Received:\n  " + "\n  ".join(problems) + advice
         )
     for variable, array in values.values():
         variable.assign(array)

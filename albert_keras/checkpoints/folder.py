@@ -68,17 +68,18 @@ def save_albert(
     max_length: int | None = None,
     replace: bool = False,
 ) -> None:
-    """Writes an encoder, a pretrainer or a classifier as a folder that Hugging Face can read.
+    """Writes an encoder, a pretrainer or a task's model as a folder that Hugging Face can read.
 
     The folder appears when it is complete. Layers that share in a way their config cannot say
     are written as layers of their own, with equal copies.
 
     Args:
-        model: of `build_albert`, `build_pretrainer` or `build_classifier`.
+        model: of `build_albert`, `build_pretrainer`, `build_classifier`, `build_span_predictor` or
+            `build_multiple_choice`.
         folder: where to; it must not exist yet.
         tokenizer: saved with the model when given. Default None.
         labels: a classifier's label names, in the order of its logits.
-        max_length: pieces of the longest row that a classifier was trained on; an export cuts
+        max_length: pieces of the longest row that a task's model was trained on; an export cuts
             texts there. Default None, not known.
         replace: put it in the place of an earlier checkpoint folder. Default False.
 
@@ -189,6 +190,9 @@ def read_folder(
     if tokenizer is not None:
         _check_size(tokenizer, config)
     model = build_head(build_albert(config), head)
+    if head["kind"] == "span_predictor":
+        # Their older files have the pooler, which does nothing for this head.
+        allow_unused = [*allow_unused, "*pooler.*"]
     fit = read_weights(model, groups, folder / WEIGHTS, allow_missing, allow_unused)
     return model, tokenizer, fit
 
@@ -214,8 +218,9 @@ def find_checkpoint(folder: str | Path) -> Path:
 
 
 def load_head(folder: str | Path) -> dict[str, Any]:
-    """What stands on the encoder in a folder: `kind` ("encoder", "pretrainer" or "classifier"), and
-    of a classifier `labels`, in the order of its logits, `dropout` and `max_length`."""
+    """What stands on the encoder in a folder: `kind` ("encoder", "pretrainer", "classifier",
+    "span_predictor" or "multiple_choice"), and of the last three `dropout` and `max_length`; of a
+    classifier `labels`, in the order of its logits."""
     folder = Path(folder)
     return _head(folder, *_read(folder))
 
@@ -224,7 +229,10 @@ def _head(folder, fields, ours, allow_unused=()):
     if ours is not None and not allow_unused:
         return ours["head"]
     names = unmatched(shapes_in(folder / WEIGHTS), allow_unused)
-    return head_in_file(names, fields, str(folder / CONFIG))
+    head = head_in_file(names, fields, str(folder / CONFIG))
+    if ours is not None and head["kind"] == ours["head"]["kind"]:
+        return ours["head"]
+    return head
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:

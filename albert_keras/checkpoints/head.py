@@ -5,70 +5,91 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_keras.model import build_classifier, build_pretrainer
+from albert_keras.model import build_pretrainer, layers_of
+from albert_keras.task_models import (
+    TASK_HEADS,
+    build_classifier,
+    build_multiple_choice,
+    build_span_predictor,
+)
 
 # Hugging Face's classes, by the kind of model.
 ARCHITECTURES = {
     "encoder": "AlbertModel",
     "pretrainer": "AlbertForPreTraining",
     "classifier": "AlbertForSequenceClassification",
+    "span_predictor": "AlbertForQuestionAnswering",
+    "multiple_choice": "AlbertForMultipleChoice",
 }
-MASKING = ("max_predictions", "ngram", "rate", "mask_fraction", "random_fraction", "mask_id")
+# What `albert_keras.json` says of each kind: the arguments of its builder, and of a task's model
+# the longest row that it was trained on.
+SETTINGS = {
+    "encoder": (),
+    "pretrainer": (
+        *("max_predictions", "ngram", "rate", "mask_fraction", "random_fraction", "mask_id"),
+    ),
+    "classifier": ("labels", "dropout", "max_length"),
+    "span_predictor": ("dropout", "max_length"),
+    "multiple_choice": ("dropout", "max_length"),
+}
 
 
 def head_of(
     model: tf.keras.Model, labels: Sequence[str] | None, max_length: int | None
 ) -> dict[str, Any]:
-    """The head as `albert_keras.json` keeps it, `{"kind": ..., settings of its builder}`.
+    """The head as `albert_keras.json` keeps it, `{"kind": ..., settings of that kind}`.
 
     Args:
-        model: an encoder, a pretrainer or a classifier.
+        model: an encoder, or one built around it.
         labels: a classifier's label names, in the order of its logits.
-        max_length: a classifier's longest row of training in pieces, None where it is not known.
+        max_length: a task model's longest row of training in pieces, None where it is not known.
 
     Raises:
         ValueError: labels for a model without them, none for a classifier, or not one for each
-            logit.
+            logit; or an encoder that was taken out of a span predictor.
     """
-    layers = {layer.name: layer for layer in model.layers}
-    if "classifier" in layers:
+    layers = layers_of(model)
+    kind = next((name for name in TASK_HEADS if name in layers), None)
+    if kind == "classifier":
         size = layers["classifier"].units
         if labels is None or len(labels) != size or len(set(labels)) != size:
             raise ValueError(
                 f"A classifier with {size} logits needs `labels`, {size} different names in their "
                 f"order. Received: {labels}."
             )
-        dropout = layers["classifier_dropout"].rate if "classifier_dropout" in layers else 0.0
-        return {
-            "kind": "classifier",
-            "labels": list(labels),
-            "dropout": dropout,
-            "max_length": max_length,
-        }
-    if labels is not None:
+    elif labels is not None:
         raise ValueError(
             f"`labels` belong to a classifier. Received: {labels} with a model of the layers "
             f"{', '.join(layers)}."
         )
+    if kind is not None:
+        dropout = layers[f"{kind}_dropout"].rate if f"{kind}_dropout" in layers else 0.0
+        head = {"kind": kind, "dropout": dropout, "max_length": max_length}
+        return head if labels is None else {**head, "labels": list(labels)}
+    if "pooler" not in layers:
+        raise ValueError(
+            "An encoder is saved with its pooler. Received: one without, as a span predictor has. "
+            "Save the span predictor."
+        )
     if "masked_lm" in layers and "sop" in layers:
         masked_lm = layers["masked_lm"]
-        return {"kind": "pretrainer", **{name: getattr(masked_lm, name) for name in MASKING}}
+        settings = {name: getattr(masked_lm, name) for name in SETTINGS["pretrainer"]}
+        return {"kind": "pretrainer", **settings}
     return {"kind": "encoder"}
 
 
 def check_head(head: Any, where: str) -> None:
     """Raises a `ValueError` for what `head_of` cannot have written; `where` names the file."""
-    keys = {"encoder": (), "pretrainer": MASKING, "classifier": ("labels", "dropout", "max_length")}
     kind = head.get("kind") if isinstance(head, Mapping) else None
-    if not isinstance(kind, str) or kind not in keys or set(head) != {"kind", *keys[kind]}:
+    if not isinstance(kind, str) or kind not in SETTINGS or set(head) != {"kind", *SETTINGS[kind]}:
         raise ValueError(
-            f"{where}: `head` must have a kind, one of {', '.join(keys)}, and the settings of that "
-            f"kind. Received: {head!r}. The file is damaged, or of another version."
+            f"{where}: `head` must have a kind, one of {', '.join(SETTINGS)}, and the settings of "
+            f"that kind. Received: {head!r}. The file is damaged, or of another version."
         )
     labels = head.get("labels", ["", ""])
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise ValueError(f"{where}: `labels` must be a list of names. Received: {labels!r}.")
-    numbers = {name: head[name] for name in keys[kind] if name != "labels"}
+    numbers = {name: head[name] for name in SETTINGS[kind] if name != "labels"}
     for name, value in numbers.items():
         unknown = name in ("max_predictions", "max_length") and value is None
         if type(value) not in (int, float) and not unknown:
@@ -78,45 +99,83 @@ def check_head(head: Any, where: str) -> None:
 def head_in_file(names: Iterable[str], fields: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The head of a folder that Hugging Face wrote.
 
+    Their classes for whole texts, single tokens and choices all call the head `classifier`, so
+    there `architectures` decides; elsewhere the names of the tensors do.
+
     Args:
         names: of the tensors in its file.
         fields: its `config.json`.
         where: the path of that, for error messages.
+
+    Raises:
+        ValueError: a head of a class that this library has no model for, or one that could be
+            of several classes.
     """
-    names = set(names)
-    if "classifier.weight" in names:
-        # Theirs is null for "as hidden_dropout_prob"; a config from before that key has none.
-        dropout = fields.get("classifier_dropout_prob")
-        if dropout is None:
-            dropout = fields["hidden_dropout_prob"]
-        head = {
-            "kind": "classifier",
-            "labels": labels_in(fields, where),
-            "dropout": dropout,
-            "max_length": None,
-        }
-        check_head(head, where)
-        return head
-    if any(name.startswith(("predictions.", "sop_classifier.")) for name in names):
-        return {"kind": "pretrainer"}
-    return {"kind": "encoder"}
+    heads = {name.split(".")[0] for name in names} - {"albert", "embeddings", "encoder", "pooler"}
+    if not heads:
+        return {"kind": "encoder"}
+    architecture = _architecture(fields, where)
+    # Their masked-LM class is our pretrainer without the SOP head.
+    known = (*ARCHITECTURES.values(), "AlbertForMaskedLM")
+    if architecture is not None and architecture not in known:
+        patterns = " ".join(f'"{head}.*"' for head in sorted(heads))
+        raise ValueError(
+            f"{where}: `architectures` must name one of {', '.join(known)}. Received: "
+            f"{architecture}. Its encoder can be loaded with {patterns} as `allow_unused`."
+        )
+    if "classifier" in heads:
+        return _pooled_head(architecture, fields, where)
+    if "qa_outputs" in heads:
+        return {"kind": "span_predictor", "dropout": 0.0, "max_length": None}
+    return {"kind": "pretrainer" if heads & {"predictions", "sop_classifier"} else "encoder"}
+
+
+def _architecture(fields, where):
+    names = fields.get("architectures") or [None]
+    if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str | None):
+        raise ValueError(f"{where}: `architectures` must name one class. Received: {names!r}.")
+    return names[0]
+
+
+def _pooled_head(architecture, fields, where):
+    kinds = {ARCHITECTURES[kind]: kind for kind in ("classifier", "multiple_choice")}
+    if architecture not in kinds:
+        raise ValueError(
+            f"{where}: where the file has a `classifier`, `architectures` must name its class, "
+            f"{' or '.join(kinds)}: theirs for single tokens has tensors of the same names. "
+            f"Received: {architecture}."
+        )
+    # Theirs is null for "as hidden_dropout_prob"; a config from before that key has none.
+    dropout = fields.get("classifier_dropout_prob")
+    if dropout is None:
+        dropout = fields["hidden_dropout_prob"]
+    head = {"kind": kinds[architecture], "dropout": dropout, "max_length": None}
+    if head["kind"] == "classifier":
+        head["labels"] = labels_in(fields, where)
+    check_head(head, where)
+    return head
 
 
 def build_head(encoder: tf.keras.Model, head: Mapping[str, Any]) -> tf.keras.Model:
     """The model of `head` around `encoder`."""
-    settings = {name: value for name, value in head.items() if name != "kind"}
-    if head["kind"] == "pretrainer":
-        return build_pretrainer(encoder, **settings)
-    if head["kind"] == "classifier":
-        return build_classifier(encoder, len(settings["labels"]), settings["dropout"])
+    kind = head["kind"]
+    if kind == "pretrainer":
+        return build_pretrainer(encoder, **{k: v for k, v in head.items() if k != "kind"})
+    if kind == "classifier":
+        return build_classifier(encoder, len(head["labels"]), head["dropout"])
+    if kind == "span_predictor":
+        return build_span_predictor(encoder, head["dropout"])
+    if kind == "multiple_choice":
+        return build_multiple_choice(encoder, head["dropout"])
     return encoder
 
 
 def head_fields(head: Mapping[str, Any]) -> dict[str, Any]:
     """What `config.json` says about the head."""
     fields: dict[str, Any] = {"architectures": [ARCHITECTURES[head["kind"]]]}
-    if head["kind"] == "classifier":
+    if head["kind"] in ("classifier", "multiple_choice"):
         fields["classifier_dropout_prob"] = head["dropout"]
+    if head["kind"] == "classifier":
         fields["id2label"] = {str(index): label for index, label in enumerate(head["labels"])}
         fields["label2id"] = {label: index for index, label in enumerate(head["labels"])}
     return fields

@@ -27,6 +27,8 @@ NAMES = Names(
         "masked_lm_norm": "predictions.LayerNorm",
         "masked_lm": "predictions",
         "classifier": "classifier",
+        "span_predictor": "qa_outputs",
+        "multiple_choice": "classifier",
     },
     weights={
         "table": (".weight", SAME),
@@ -46,7 +48,7 @@ def tensors_of(model: tf.keras.Model, groups: LayerGroups, prefix: str) -> list[
     """Every tensor of the model's file.
 
     Args:
-        model: an encoder, a pretrainer or a classifier.
+        model: an encoder, or one built around it.
         groups: the groups that the file is written in.
         prefix: of the encoder's names, "albert." beside a head.
     """

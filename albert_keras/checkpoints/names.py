@@ -9,6 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.model import layers_of
+from albert_keras.task_models import TASK_HEADS
+
 
 class Layout(NamedTuple):
     """How an array of ours becomes one of theirs, and back."""
@@ -92,7 +95,7 @@ class Names(NamedTuple):
         Where their layers cannot say what shares, several names lead to one variable.
 
         Args:
-            model: an encoder, a pretrainer or a classifier.
+            model: an encoder, or one built around it.
             layers: the name of each single layer, first to last; equal where the file shares.
             fields: for the names of the modules.
         """
@@ -112,7 +115,7 @@ class Names(NamedTuple):
 
 def parts_of(model: tf.keras.Model) -> Iterator[Part]:
     """Every weight of the model; a shared one once for each layer that uses it."""
-    layers = {layer.name: layer for layer in model.layers}
+    layers = layers_of(model)
     embeddings, stack = layers["embeddings"], layers["encoder"]
     for table in ("word_embeddings", "position_embeddings", "token_type_embeddings"):
         yield Part(table, "table", None, getattr(embeddings, table))
@@ -129,7 +132,8 @@ def parts_of(model: tf.keras.Model) -> Iterator[Part]:
         yield from _dense("intermediate", ffn.intermediate, layer)
         yield from _dense("ffn_output", ffn.output_dense, layer)
         yield from _norm("ffn_norm", ffn.layer_norm, layer)
-    yield from _dense("pooler", layers["pooler"].dense)
+    if "pooler" in layers:
+        yield from _dense("pooler", layers["pooler"].dense)
     if "masked_lm" in layers:
         head = layers["masked_lm"]
         yield from _dense("masked_lm_dense", head.dense)
@@ -137,8 +141,9 @@ def parts_of(model: tf.keras.Model) -> Iterator[Part]:
         yield Part("masked_lm", "bias", None, head.output_bias)
     if "sop" in layers:
         yield from _dense("sop", layers["sop"].dense)
-    if "classifier" in layers:
-        yield from _dense("classifier", layers["classifier"])
+    for head in TASK_HEADS:
+        if head in layers:
+            yield from _dense(head, layers[head])
 
 
 def _dense(module, layer, index=None):

@@ -56,10 +56,16 @@ NAMES = Names(
         "sop/bias": ("cls/seq_relationship/output_bias", SOP_BIAS),
         "classifier/kernel": ("output_weights", TRANSPOSED),
         "classifier/bias": ("output_bias", SAME),
+        "multiple_choice/kernel": ("output_weights", TRANSPOSED),
+        "multiple_choice/bias": ("output_bias", SAME),
+        "span_predictor/kernel": ("cls/squad/output_weights", TRANSPOSED),
+        "span_predictor/bias": ("cls/squad/output_bias", SAME),
     },
 )
 # Of optimizers and of the training: no part of the model.
 SLOTS = ("*/adam_m", "*/adam_v", "*/lamb_m", "*/lamb_v", "global_step")
+# Of their head for SQuAD 2.0.
+SQUAD2 = ("start_logits/*", "end_logits/*", "answer_class/*")
 # Theirs "gelu" is the tanh form, in all of their models.
 ACTIVATIONS = {"gelu": "gelu_new", "relu": "relu"}
 
@@ -95,13 +101,19 @@ def is_tf1(source: str | Path) -> bool:
 def read_tf1(
     source: str | Path,
     *,
+    head: str | None = None,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> tuple[tf.keras.Model, Fit]:
-    """The model in a TF1 checkpoint: an encoder, a pretrainer, or a classifier.
+    """The model in a TF1 checkpoint: an encoder, a pretrainer, a classifier, a span predictor of
+    SQuAD 1.1 or a multiple-choice model.
+
+    A span predictor has no pooler; the one in the file is left out.
 
     Args:
         source: a folder with `albert_config.json` and one checkpoint, or the checkpoint's prefix.
+        head: "classifier" or "multiple_choice", where the file has a head of one logit: theirs of
+            RACE and of a regression are named alike. Default None, what the names say.
         allow_missing: patterns of tensors that it may lack, such as "cls/seq_relationship/*":
             those weights are drawn anew.
         allow_unused: patterns of tensors to leave out, such as "cls/*" for the encoder alone.
@@ -110,15 +122,19 @@ def read_tf1(
         The model, and which tensors were missing or unused.
 
     Raises:
-        ValueError: no or several checkpoints, another architecture, a damaged file, or tensors
-            that do not fit (all of them are listed).
+        ValueError: no or several checkpoints, another architecture, a damaged file, a head that
+            could be two, their head for SQuAD 2.0, or tensors that do not fit (all of them are
+            listed).
     """
     prefix = checkpoint_prefix(source)
     fields = read_json(prefix.parent / CONFIG)
     config, groups = config_from_google(fields, str(prefix.parent / CONFIG))
     found, get_tensor = open_tf1(prefix)
     _refuse_others(found, prefix)
-    model = build_head(build_albert(config), _head(unmatched(found, allow_unused), found))
+    kind = _kind(unmatched(found, allow_unused), found, head, prefix)
+    model = build_head(build_albert(config), _head(kind, found))
+    if kind == "span_predictor":
+        allow_unused = [*allow_unused, "bert/pooler/*"]
     fit = fill(
         NAMES.tensors_of(model, _layers(groups)),
         found,
@@ -160,7 +176,7 @@ def write_tf1(model: tf.keras.Model, folder: str | Path) -> None:
     """Writes `albert_config.json` and a checkpoint under Google's names.
 
     Args:
-        model: an encoder, a pretrainer or a classifier.
+        model: an encoder, or one built around it.
         folder: to make; it must not exist.
 
     Raises:
@@ -218,13 +234,46 @@ def _layers(groups):
     ]
 
 
-def _head(names, shapes):
+def _kind(names, shapes, head, prefix):
+    squad2 = [name for name in names if name not in unmatched(names, SQUAD2)]
+    if squad2:
+        raise ValueError(
+            f"Google's head for SQuAD 2.0 is none of this library. Received: {prefix}, which has "
+            f"{', '.join(squad2)}. Its encoder can be loaded with {' '.join(map(repr, SQUAD2))} as "
+            "`allow_unused`."
+        )
     if "output_weights" in names:
+        kinds = ["classifier"]
+        if shapes["output_weights"][0] == 1:
+            kinds.append("multiple_choice")
+    elif "cls/squad/output_weights" in names:
+        kinds = ["span_predictor"]
+    else:
+        kinds = ["pretrainer" if any(name.startswith("cls/") for name in names) else "encoder"]
+    if head is None and len(kinds) > 1:
+        raise ValueError(
+            f"{prefix} has `output_weights` of one row, the head of a regression or of a "
+            "multiple-choice model such as RACE's: nothing in the file tells which. Say it, by "
+            f"`head`: {' or '.join(kinds)}."
+        )
+    if head is not None and head not in kinds:
+        raise ValueError(
+            f"`head` must be what the tensors of {prefix} make, {' or '.join(kinds)}. "
+            f"Received: {head}."
+        )
+    return head or kinds[0]
+
+
+def _head(kind, shapes):
+    """With the dropout of their training scripts."""
+    if kind == "classifier":
         labels = [f"LABEL_{index}" for index in range(shapes["output_weights"][0])]
-        return {"kind": "classifier", "labels": labels, "dropout": 0.1, "max_length": None}
-    if any(name.startswith("cls/") for name in names):
-        return {"kind": "pretrainer"}
-    return {"kind": "encoder"}
+        return {"kind": kind, "labels": labels, "dropout": 0.1}
+    if kind == "multiple_choice":
+        return {"kind": kind, "dropout": 0.1}
+    if kind == "span_predictor":
+        return {"kind": kind, "dropout": 0.0}
+    return {"kind": kind}
 
 
 def _refuse_others(names, prefix):

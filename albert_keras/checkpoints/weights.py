@@ -11,16 +11,19 @@ from safetensors.numpy import save_file
 from albert_keras.checkpoints.filling import Fit, fill
 from albert_keras.checkpoints.huggingface_config import LayerGroups
 from albert_keras.checkpoints.huggingface_names import duplicates_of, no_projection, tensors_of
+from albert_keras.model import layers_of
 
 # Types whose every value is a float32 too.
 TYPES = ("F32", "F16")
+# 0, 1, 2 ... as int64, which older files have beside the weights.
+POSITIONS = "embeddings.position_ids"
 
 
 def write_weights(model: tf.keras.Model, groups: LayerGroups, prefix: str, path: Path) -> None:
     """Writes every weight of the model.
 
     Args:
-        model: an encoder, a pretrainer or a classifier.
+        model: an encoder, or one built around it.
         groups: in which the layers are written; they must tell apart what the model does.
         prefix: of the encoder's tensors.
         path: of the file.
@@ -33,11 +36,11 @@ def write_weights(model: tf.keras.Model, groups: LayerGroups, prefix: str, path:
     nameless = [weight.name for weight in model.trainable_weights if id(weight) not in named]
     if nameless:
         raise ValueError(
-            "A checkpoint folder holds an encoder, with a pretrainer's or a classifier's head. "
+            "A checkpoint folder holds an encoder, with or without a head of this library. "
             f"Received: a model with further weights, {', '.join(nameless)}. Save the part that "
-            "build_albert, build_pretrainer or build_classifier made."
+            "build_albert, build_pretrainer or the builder of a task's model made."
         )
-    embeddings = model.get_layer("embeddings")
+    embeddings = layers_of(model)["embeddings"]
     arrays = {}
     if embeddings.embedding_hidden_mapping_in is None:
         arrays = no_projection(embeddings.hidden_size, prefix)
@@ -54,7 +57,7 @@ def write_weights(model: tf.keras.Model, groups: LayerGroups, prefix: str, path:
 
 
 def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
-    """Names and shapes of the tensors in a file.
+    """Names and shapes of the tensors in a file, without its list of the positions' numbers.
 
     Raises:
         ValueError: the file is missing, damaged, or has tensors of another type than float32 or
@@ -68,7 +71,8 @@ def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
         )
     try:
         with safe_open(path, framework="np") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}
+            names = [name for name in file.keys() if not name.endswith(POSITIONS)]
+            slices = {name: file.get_slice(name) for name in names}
             shapes = {name: tuple(part.get_shape()) for name, part in slices.items()}
             types = {name: part.get_dtype() for name, part in slices.items()}
     except SafetensorError as error:
@@ -112,7 +116,7 @@ def read_weights(
     """
     found = shapes_in(path)
     prefix = _prefix(found)
-    embeddings = model.get_layer("embeddings")
+    embeddings = layers_of(model)["embeddings"]
     if embeddings.embedding_hidden_mapping_in is None:
         # The model was built without, because there is nothing in it: see `has_projection`.
         for name in no_projection(embeddings.hidden_size, prefix):

@@ -60,7 +60,8 @@ def finetune(
     import tensorflow as tf
 
     from albert_keras.checkpoints import find_checkpoint, load_albert, save_albert
-    from albert_keras.model import build_albert, build_classifier, config_of, encoder_of
+    from albert_keras.model import build_albert, config_of, encoder_of
+    from albert_keras.task_models import build_classifier
     from albert_keras.tasks import classification
 
     examples = classification.read_examples(train)

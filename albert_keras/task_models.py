@@ -1,0 +1,145 @@
+"""The functional models of tasks: a linear head on the encoder."""
+
+import tensorflow as tf
+
+from albert_keras.layers.choices import FoldChoices, UnfoldChoices
+from albert_keras.model import config_of, pooled_output_of
+
+# The names that the layers of the heads have in their models.
+TASK_HEADS = ("classifier", "span_predictor", "multiple_choice")
+
+
+def build_classifier(
+    encoder: tf.keras.Model, num_labels: int, dropout: float = 0.1
+) -> tf.keras.Model:
+    """The encoder with a linear classifier on its pooled output. It shares the encoder's weights.
+
+    Args:
+        encoder: a model of `build_albert`.
+        num_labels: int > 0, C. One label makes a regression head.
+        dropout: float in [0, 1), rate on the pooled output. Default 0.1.
+
+    Inputs of the model: the encoder's.
+
+    Outputs of the model:
+        logits: float32 `(B, C)`.
+
+    Raises:
+        ValueError: `encoder` is no model of `build_albert`, `num_labels` below 1, or `dropout` out
+            of range.
+
+    Example:
+
+    >>> classifier = build_classifier(build_albert("tiny"), num_labels=3)
+    >>> classifier.output["logits"].shape[-1]
+    3
+    """
+    config = config_of(encoder)
+    if num_labels < 1:
+        raise ValueError(f"`num_labels` must be at least 1. Received: {num_labels}.")
+    logits = _linear(pooled_output_of(encoder), num_labels, dropout, config, "classifier")
+    return tf.keras.Model(encoder.input, {"logits": logits}, name="albert_classifier")
+
+
+def build_span_predictor(encoder: tf.keras.Model, dropout: float = 0.0) -> tf.keras.Model:
+    """The encoder with two scores for every position: an answer's first piece, and its last one.
+
+    The head of SQuAD 1.1, where every question has an answer. It shares the encoder's weights; the
+    pooler is not part of it.
+
+    Padding and question get scores like any other position, as in the original and in Hugging
+    Face's model: whoever picks an answer looks at the passage's positions only. A loss over all
+    positions teaches the others low scores.
+
+    Args:
+        encoder: a model of `build_albert`.
+        dropout: float in [0, 1), rate on the sequence output. Default 0, as the original.
+
+    Inputs of the model: the encoder's.
+
+    Outputs of the model, float32 `(B, S)`:
+        start_logits: of the answer's first piece.
+        end_logits: of its last piece.
+
+    Raises:
+        ValueError: `encoder` is no model of `build_albert`, or `dropout` out of range.
+
+    Example:
+
+    >>> predictor = build_span_predictor(build_albert("tiny"))
+    >>> ids = tf.constant([[2, 17, 3, 45, 99, 3]])
+    >>> outputs = predictor({"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1})
+    >>> outputs["start_logits"].shape, outputs["end_logits"].shape
+    (TensorShape([1, 6]), TensorShape([1, 6]))
+
+    Reference:
+        https://github.com/google-research/albert, `create_v1_model` of run_squad_v1.py
+    """
+    config = config_of(encoder)
+    logits = _linear(encoder.output["sequence_output"], 2, dropout, config, "span_predictor")
+    outputs = {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
+    # Keras 2 names the losses of `fit` after the layers that give the outputs.
+    outputs = {
+        name: tf.keras.layers.Activation("linear", dtype="float32", name=name)(value)
+        for name, value in outputs.items()
+    }
+    return tf.keras.Model(encoder.input, outputs, name="albert_span_predictor")
+
+
+def build_multiple_choice(encoder: tf.keras.Model, dropout: float = 0.1) -> tf.keras.Model:
+    """The encoder with one score for each of an example's choices, from the pooled output.
+
+    Each choice is a row of its own, `[CLS] passage [SEP] question and choice [SEP]`; the scores of
+    an example are the logits of a softmax over its choices. It shares the encoder's weights and
+    has the encoder as one layer, for `encoder_of` to take out.
+
+    Args:
+        encoder: a model of `build_albert`.
+        dropout: float in [0, 1), rate on the pooled output. Default 0.1.
+
+    Inputs of the model: the encoder's, with an axis for the choices, int32 `(B, C, S)`. C can
+    differ from batch to batch.
+
+    Outputs of the model:
+        logits: float32 `(B, C)`.
+
+    Raises:
+        ValueError: `encoder` is no model of `build_albert`, or `dropout` out of range.
+
+    Example:
+
+    >>> model = build_multiple_choice(build_albert("tiny"))
+    >>> ids = tf.constant([[[2, 17, 3, 45, 3], [2, 17, 3, 99, 3], [2, 17, 3, 8, 3]]])
+    >>> inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+    >>> model(inputs)["logits"].shape
+    TensorShape([1, 3])
+
+    Reference:
+        https://github.com/google-research/albert, `create_model` of race_utils.py
+    """
+    config = config_of(encoder)
+    pooled_output_of(encoder)  # checks that there is one
+    inputs = {
+        name: tf.keras.Input(shape=(None, None), dtype="int32", name=name) for name in encoder.input
+    }
+    # As one layer: its layers called a second time would no longer have one output each, which
+    # Keras 2 then refuses to name.
+    fold = FoldChoices(name="fold_choices")
+    outputs = encoder({name: fold(rows) for name, rows in inputs.items()})
+    scores = _linear(outputs["pooled_output"], 1, dropout, config, "multiple_choice")
+    unfold = UnfoldChoices(dtype="float32", name="unfold_choices")
+    outputs = {"logits": unfold(scores, inputs["token_ids"])}
+    return tf.keras.Model(inputs, outputs, name="albert_multiple_choice")
+
+
+def _linear(features, units, dropout, config, name):
+    if not 0 <= dropout < 1:
+        raise ValueError(f"`dropout` must be at least 0 and below 1. Received: {dropout}.")
+    if dropout > 0:
+        features = tf.keras.layers.Dropout(dropout, name=f"{name}_dropout")(features)
+    return tf.keras.layers.Dense(
+        units,
+        kernel_initializer=tf.keras.initializers.TruncatedNormal(stddev=config.initializer_range),
+        dtype="float32",
+        name=name,
+    )(features)
