@@ -1,6 +1,7 @@
 """Chooses the Keras before TensorFlow is imported, and finds the optional data."""
 
 import os
+import sys
 from pathlib import Path
 
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
@@ -16,3 +17,28 @@ def data_folder() -> Path:
     if not folder:
         pytest.skip("set ALBERT_KERAS_DATA to the folder of extra test data to run this test")
     return Path(folder)
+
+
+@pytest.fixture
+def albert_keras(monkeypatch, capfd):
+    """Runs a command in this process and gives its exit code, output and errors."""
+    from albert_keras import cli
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["albert-keras", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code or 0
+        output = capfd.readouterr()
+        return code, output.out, output.err
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def trained_on_the_paragraph():
+    from tests import paragraph_model
+
+    return paragraph_model.trained_on_the_paragraph()

@@ -12,7 +12,11 @@ from albert_keras.checkpoints.huggingface_config import LayerGroups, groups_for
 from albert_keras.config import SharingPattern
 from albert_keras.layers import SOP_IN_ORDER, SOP_SWAPPED
 from albert_keras.model import build_albert, build_pretrainer, config_of
-from albert_keras.task_models import build_classifier
+from albert_keras.task_models import (
+    build_classifier,
+    build_multiple_choice,
+    build_span_predictor,
+)
 from tests.small_tokenizer import VOCAB_SIZE, small_tokenizer
 
 pytestmark = pytest.mark.both_kerases
@@ -35,12 +39,17 @@ def tiny(kind="encoder", **overrides):
         return filled(build_pretrainer(encoder, max_predictions=5, ngram=2, rate=0.2))
     if kind == "classifier":
         return filled(build_classifier(encoder, len(LABELS), dropout=0.25))
+    if kind == "span_predictor":
+        return filled(build_span_predictor(encoder, dropout=0.25))
+    if kind == "multiple_choice":
+        return filled(build_multiple_choice(encoder, dropout=0.25))
     return filled(encoder)
 
 
 def outputs(model, token_ids=None, segment_ids=None, padding_mask=None):
     rng = np.random.default_rng(1)
-    ids = rng.integers(5, 60, (3, 11)).astype("int32") if token_ids is None else token_ids
+    shape = (2, 4, 11) if len(model.input["token_ids"].shape) == 3 else (3, 11)
+    ids = rng.integers(5, 60, shape).astype("int32") if token_ids is None else token_ids
     inputs = {
         "token_ids": ids,
         "segment_ids": np.zeros_like(ids) if segment_ids is None else segment_ids,
@@ -187,19 +196,26 @@ def test_what_is_saved_is_loaded_to_the_bit(tmp_path, overrides):
         np.testing.assert_array_equal(outputs(loaded)[name], value)
 
 
-@pytest.mark.parametrize("kind", ["pretrainer", "classifier"])
+HEADS = ["pretrainer", "classifier", "span_predictor", "multiple_choice"]
+
+
+@pytest.mark.parametrize("kind", HEADS)
 def test_heads_are_saved_with_their_settings(tmp_path, kind):
     model = tiny(kind)
-    save_albert(model, tmp_path / "x", labels=LABELS if kind == "classifier" else None)
+    labels = LABELS if kind == "classifier" else None
+    save_albert(model, tmp_path / "x", labels=labels, max_length=17)
     loaded, _ = load_albert(tmp_path / "x")
+    assert loaded.name == model.name and config_of(loaded) == config_of(model)
     for name, value in outputs(model).items():
         np.testing.assert_array_equal(outputs(loaded)[name], value)
-    if kind == "classifier":
-        assert load_head(tmp_path / "x")["labels"] == LABELS
-        assert loaded.get_layer("classifier_dropout").rate == 0.25
-    else:
+    head = load_head(tmp_path / "x")
+    assert head["kind"] == kind
+    if kind == "pretrainer":
         settings = loaded.get_layer("masked_lm")
         assert (settings.max_predictions, settings.ngram, settings.rate) == (5, 2, 0.2)
+    else:
+        assert loaded.get_layer(f"{kind}_dropout").rate == head["dropout"] == 0.25
+        assert head["max_length"] == 17 and head.get("labels") == labels
 
 
 def test_sharing_that_their_config_cannot_say_is_written_as_copies(tmp_path):

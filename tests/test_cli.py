@@ -20,23 +20,6 @@ SIZES = ["--preset", "tiny", "--length", "32", "--batch", "4"]
 TINY = [*SIZES, "--optimizer", "adamw", "--learning-rate", "1e-3"]
 
 
-@pytest.fixture
-def albert_keras(monkeypatch, capfd):
-    """Runs a command in this process and gives its exit code, output and errors."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["albert-keras", *map(str, arguments)])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as stop:
-            code = stop.code or 0
-        output = capfd.readouterr()
-        return code, output.out, output.err
-
-    return call
-
-
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
     """A folder with a text, labelled examples, a vocabulary, records and a pretrained model."""

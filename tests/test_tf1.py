@@ -10,7 +10,11 @@ import tensorflow as tf
 from albert_keras.checkpoints.tf1 import CHECKPOINT, config_from_google, read_tf1, write_tf1
 from albert_keras.layers import SOP_IN_ORDER
 from albert_keras.model import build_albert, build_pretrainer, config_of
-from albert_keras.task_models import build_classifier
+from albert_keras.task_models import (
+    build_classifier,
+    build_multiple_choice,
+    build_span_predictor,
+)
 from tests.test_checkpoints import filled
 from tests.test_goldens import original_weights
 
@@ -81,18 +85,27 @@ def test_a_round_trip_is_bit_exact(golden, tmp_path):
     assert ours.items() <= {**theirs, "inner_group_num": 1}.items()
 
 
+BUILDERS = {
+    "encoder": lambda encoder: encoder,
+    "pretrainer": build_pretrainer,
+    "classifier": lambda encoder: build_classifier(encoder, 3),
+    "regression": lambda encoder: build_classifier(encoder, 1),
+    "span_predictor": build_span_predictor,
+    "multiple_choice": build_multiple_choice,
+}
+# Where the file cannot say.
+HEAD = {"regression": "classifier", "multiple_choice": "multiple_choice"}
+
+
 def tiny(kind):
-    encoder = build_albert("tiny", num_hidden_layers=4, sharing=2)
-    if kind == "classifier":
-        return filled(build_classifier(encoder, 3))
-    return filled(build_pretrainer(encoder) if kind == "pretrainer" else encoder)
+    return filled(BUILDERS[kind](build_albert("tiny", num_hidden_layers=4, sharing=2)))
 
 
-@pytest.mark.parametrize("kind", ["encoder", "pretrainer", "classifier"])
+@pytest.mark.parametrize("kind", BUILDERS)
 def test_every_head_and_group_comes_back(tmp_path, kind):
     model = tiny(kind)
     write_tf1(model, tmp_path / "x")
-    again = model_in(tmp_path / "x")
+    again = model_in(tmp_path / "x", head=HEAD.get(kind))
     assert again.name == model.name and config_of(again) == config_of(model)
     for ours, theirs in zip(model.weights, again.weights, strict=True):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
@@ -121,6 +134,53 @@ def test_a_missing_head_is_drawn_anew_only_when_asked_for(tmp_path):
     assert [*fit.missing] == [f"cls/seq_relationship/output_{name}" for name in ("weights", "bias")]
     model, fit = read_tf1(folder, allow_unused=["cls/*"])
     assert model.name == "albert" and len(fit.unused) == 5 and not fit.missing
+
+
+def test_heads_have_the_names_and_shapes_of_their_scripts(tmp_path):
+    # run_squad_v1.py and race_utils.py multiply by the transpose.
+    for kind, names in (("span_predictor", "cls/squad/output"), ("multiple_choice", "output")):
+        model = tiny(kind)
+        write_tf1(model, tmp_path / kind)
+        written = tensors_in(tmp_path / kind / CHECKPOINT)
+        head = model.get_layer(kind)
+        np.testing.assert_array_equal(written[f"{names}_weights"], head.kernel.numpy().T)
+        np.testing.assert_array_equal(written[f"{names}_bias"], head.bias.numpy())
+
+
+def test_a_head_of_one_logit_is_not_guessed(tmp_path):
+    write_tf1(tiny("multiple_choice"), tmp_path / "x")
+    with pytest.raises(ValueError, match="one row.*`head`: classifier or multiple_choice"):
+        model_in(tmp_path / "x")
+    with pytest.raises(ValueError, match="classifier or multiple_choice. Received: pretrainer"):
+        model_in(tmp_path / "x", head="pretrainer")
+    write_tf1(tiny("classifier"), tmp_path / "three")
+    with pytest.raises(ValueError, match="`head` must be .* classifier. Received: multiple_choice"):
+        model_in(tmp_path / "three", head="multiple_choice")
+
+
+def test_a_span_predictor_leaves_out_the_pooler_that_theirs_keeps_and_says_so(tmp_path):
+    def add(tensors):
+        tensors["bert/pooler/dense/kernel"] = np.ones((24, 24), "f4")
+        tensors["bert/pooler/dense/bias"] = np.ones(24, "f4")
+
+    model, fit = read_tf1(edited(tmp_path, add, "span_predictor"))
+    assert model.name == "albert_span_predictor"
+    assert set(fit.unused) == {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
+
+
+def test_their_head_for_squad_2_is_refused_with_what_to_do(tmp_path):
+    def add(tensors):
+        tensors["start_logits/dense/kernel"] = np.ones((24, 1), "f4")
+        tensors["end_logits/dense_0/kernel"] = np.ones((48, 24), "f4")
+        tensors["answer_class/dense_1/kernel"] = np.ones((24, 1), "f4")
+
+    folder = edited(tmp_path, add, "encoder")
+    patterns = ["start_logits/*", "end_logits/*", "answer_class/*"]
+    with pytest.raises(ValueError, match="SQuAD 2.0 is none of") as error:
+        model_in(folder)
+    assert all(f"{pattern!r}" in str(error.value) for pattern in patterns)
+    model, fit = read_tf1(folder, allow_unused=patterns)
+    assert model.name == "albert" and len(fit.unused) == 3
 
 
 MISFITS = {

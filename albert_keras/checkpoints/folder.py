@@ -109,7 +109,7 @@ def save_albert(
         "vocabulary_sha256": None,
     }
     if tokenizer is not None:
-        _check_size(tokenizer, config)
+        check_size(tokenizer, config)
         fields |= {
             "pad_token_id": tokenizer.pad_id,
             "bos_token_id": tokenizer.cls_id,
@@ -188,7 +188,7 @@ def read_folder(
     head = _head(folder, fields, ours, allow_unused)
     tokenizer = _read_tokenizer(folder, ours)
     if tokenizer is not None:
-        _check_size(tokenizer, config)
+        check_size(tokenizer, config)
     model = build_head(build_albert(config), head)
     if head["kind"] == "span_predictor":
         # Their older files have the pooler, which does nothing for this head.
@@ -285,7 +285,8 @@ def _normalization(tokenizer: Tokenizer) -> dict[str, bool]:
     return {"lowercase": tokenizer.lowercase, "keep_accents": tokenizer.keep_accents}
 
 
-def _check_size(tokenizer: Tokenizer, config: AlbertConfig) -> None:
+def check_size(tokenizer: Tokenizer, config: AlbertConfig) -> None:
+    """Raises a `ValueError` for a tokenizer with more pieces than the model."""
     if tokenizer.vocab_size > config.vocab_size:
         raise ValueError(
             "A tokenizer must not have more pieces than the model. Received: "

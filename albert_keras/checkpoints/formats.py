@@ -8,10 +8,11 @@ import tensorflow as tf
 
 from albert_keras.checkpoints.bert import is_bert, read_bert
 from albert_keras.checkpoints.filling import Fit
-from albert_keras.checkpoints.folder import is_folder, load_head, read_folder
+from albert_keras.checkpoints.folder import check_size, is_folder, load_head, read_folder
 from albert_keras.checkpoints.keras_hub import is_keras_hub, read_keras_hub
 from albert_keras.checkpoints.model_garden import is_model_garden, read_model_garden
 from albert_keras.checkpoints.tf1 import is_tf1, read_tf1
+from albert_keras.model import config_of
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.tokenizer_folder import find_vocabulary
 
@@ -35,7 +36,7 @@ FORMATS = (
     Format("Google", is_tf1, read_tf1),
 )
 # Where they keep a vocabulary, the likelier first.
-VOCABULARIES = ("assets/tokenizer/vocabulary.spm", "*.model", "vocab*.txt")
+VOCABULARIES = ("assets/*/*.spm", "*.model", "assets/*.model", "vocab*.txt")
 
 
 class Imported(NamedTuple):
@@ -90,6 +91,8 @@ def import_checkpoint(
             model, fit = format.read(source, **allowed)
             vocab = vocab or _vocabulary_in(folder)
             tokenizer = Tokenizer.load(vocab, **settings) if vocab else None
+            if tokenizer is not None:
+                check_size(tokenizer, config_of(model))
             return Imported(format.name, model, fit, tokenizer)
     if not is_folder(source):
         raise ValueError(
@@ -101,6 +104,7 @@ def import_checkpoint(
     model, tokenizer, fit = read_folder(source, **allowed)
     if vocab is not None:
         tokenizer = Tokenizer.load(vocab, **settings)
+        check_size(tokenizer, config_of(model))
     head = load_head(source)
     # A head may have been left out.
     own = "classifier" in [layer.name for layer in model.layers]

@@ -20,6 +20,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.json_file import read_json, write_json
 from albert_keras.model import build_albert, config_of
 from albert_keras.new_folder import new_folder
+from albert_keras.text.tokenizer import Tokenizer
 
 CONFIG, CHECKPOINT = "albert_config.json", "model.ckpt-best"
 
@@ -172,12 +173,15 @@ def open_tf1(
 _DAMAGE = (tf.errors.OpError, ValueError, IndexError)
 
 
-def write_tf1(model: tf.keras.Model, folder: str | Path) -> None:
+def write_tf1(
+    model: tf.keras.Model, folder: str | Path, tokenizer: Tokenizer | None = None
+) -> None:
     """Writes `albert_config.json` and a checkpoint under Google's names.
 
     Args:
         model: an encoder, or one built around it.
         folder: to make; it must not exist.
+        tokenizer: saved with the model when given. Default None.
 
     Raises:
         ValueError: the folder exists, or the activation has no name in their config.
@@ -195,6 +199,8 @@ def write_tf1(model: tf.keras.Model, folder: str | Path) -> None:
     tensors = NAMES.tensors_of(model, _layers(groups_for(config.sharing_pattern)))
     with new_folder(folder) as partial:
         write_json(partial / CONFIG, fields)
+        if tokenizer is not None:
+            tokenizer.save(partial)
         tf.raw_ops.SaveV2(
             prefix=str(partial / CHECKPOINT),
             tensor_names=[tensor.name for tensor in tensors],

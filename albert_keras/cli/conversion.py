@@ -67,7 +67,7 @@ def convert(
         allow_missing=allow_missing or (),
         allow_unused=allow_unused or (),
     )
-    model = with_settings(read.model, **settings)
+    model = with_settings(read.model, **settings) if settings else read.model
     typer.echo(f"{source}: {read.format}, {model.name}, {model.count_params():,} parameters")
     for name, shape in read.fit.missing.items():
         typer.echo(f"newly drawn: {name} {shape}")

@@ -1,0 +1,110 @@
+"""The report names the part of a model that differs from the reference."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from albert_keras.checkpoints import load_albert
+from albert_keras.checkpoints.parity import compare, read_reference
+from albert_keras.model import build_albert
+
+pytestmark = pytest.mark.both_kerases
+
+GOLDEN = Path(__file__).parent / "goldens" / "huggingface_tiny"
+
+
+@pytest.fixture
+def model():
+    return load_albert(GOLDEN)[0]
+
+
+@pytest.fixture
+def reference():
+    """What transformers computed, with the SOP columns in our order."""
+    arrays = dict(np.load(GOLDEN / "expected.npz"))
+    arrays["sop_logits"] = arrays["sop_logits"][:, ::-1]
+    return arrays
+
+
+def test_every_output_of_the_golden_model_is_equal(model, reference):
+    found = compare(model, reference)
+    assert [one.output for one in found] == [
+        "sequence_output",
+        "pooled_output",
+        "mlm_logits",
+        "sop_logits",
+    ]
+    assert all(one.largest < 1e-5 * max(one.scale, 1) for one in found)
+
+
+def test_the_first_large_difference_is_where_the_models_part(reference):
+    """Three layers of their own; the feed-forward of the second is changed."""
+    inputs = {name: reference[name] for name in ("token_ids", "segment_ids", "padding_mask")}
+    every_layer = build_albert("tiny", sharing="none", output_all_layers=True)
+    outputs = every_layer({name: array % 60 for name, array in inputs.items()})
+    every = np.stack([layer.numpy() for layer in outputs["layer_outputs"]])
+    changed = every_layer.get_layer("encoder").ffn_blocks[1].output_dense.kernel
+    changed.assign(30 * changed.numpy())
+    found = compare(every_layer, {**inputs, "layer_outputs": every})
+    assert [one.output for one in found] == ["embeddings", "layer 1", "layer 2", "layer 3"]
+    assert found[0].largest < 1e-6 and found[1].largest < 1e-6 and found[2].largest > 1e-2
+
+
+def test_what_stands_at_padding_is_not_compared(model, reference):
+    padding = reference["padding_mask"] == 0
+    assert padding.any()
+    reference["sequence_output"][padding] = 99
+    reference["mlm_logits"][padding] = 99
+    assert all(one.largest < 1e-4 for one in compare(model, reference))
+
+
+def test_masked_positions_may_be_given(model, reference):
+    positions = np.array([[1, 3], [2, 0], [0, 0]], np.int32)
+    rows = np.arange(3)[:, np.newaxis]
+    arrays = {
+        **{name: reference[name] for name in ("token_ids", "segment_ids", "padding_mask")},
+        "masked_positions": positions,
+        "mlm_logits": reference["mlm_logits"][rows, positions],
+    }
+    (found,) = compare(model, arrays)
+    assert found.largest < 1e-5 * max(found.scale, 1)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"token_ids": None}, "A reference holds token_ids, segment_ids"),
+        ({"logits": np.zeros(3)}, "A reference holds"),
+        (
+            dict.fromkeys(("sequence_output", "pooled_output", "mlm_logits", "sop_logits")),
+            "some of",
+        ),
+    ],
+)
+def test_a_reference_without_inputs_or_outputs_is_refused(tmp_path, reference, change, message):
+    arrays = {**reference, **change}
+    np.savez(tmp_path / "x.npz", **{n: a for n, a in arrays.items() if a is not None})
+    with pytest.raises(ValueError, match=message):
+        read_reference(tmp_path / "x.npz")
+
+
+def test_a_file_that_is_no_reference_is_named(tmp_path):
+    (tmp_path / "x.npz").write_bytes(b"no archive")
+    with pytest.raises(ValueError, match="x.npz"):
+        read_reference(tmp_path / "x.npz")
+    with pytest.raises(ValueError, match="absent.npz"):
+        read_reference(tmp_path / "absent.npz")
+
+
+def test_outputs_that_the_model_has_not_and_other_shapes_are_refused(model, reference):
+    with pytest.raises(ValueError, match="mlm_logits as well"):
+        compare(load_albert_encoder(), reference)
+    reference["pooled_output"] = reference["pooled_output"][:, :5]
+    with pytest.raises(ValueError, match=r"pooled_output must have the model's shape \(3, 12\)"):
+        compare(model, reference)
+
+
+def load_albert_encoder():
+    with pytest.warns(UserWarning, match="Left out: "):
+        return load_albert(GOLDEN, allow_unused=["predictions.*", "sop_classifier.*"])[0]
