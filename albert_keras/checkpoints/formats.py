@@ -59,6 +59,7 @@ def import_checkpoint(
     vocab: str | Path | None = None,
     lowercase: bool | None = None,
     keep_accents: bool | None = None,
+    head: str | None = None,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
 ) -> Imported:
@@ -69,6 +70,8 @@ def import_checkpoint(
         source: its folder, or the prefix of a TensorFlow checkpoint.
         vocab: its vocabulary. Default: the one in the folder, if there is one.
         lowercase, keep_accents: see `Tokenizer.load`.
+        head: of one of Google's with a single logit, "classifier" or "multiple_choice": nothing
+            in the file tells which. Default None.
         allow_missing: patterns of tensors, by their names in the format, that it may lack; those
             weights are drawn anew.
         allow_unused: patterns of tensors to leave out.
@@ -86,6 +89,10 @@ def import_checkpoint(
     folder = source if source.is_dir() else source.parent
     allowed = {"allow_missing": allow_missing, "allow_unused": allow_unused}
     settings = {"lowercase": lowercase, "keep_accents": keep_accents}
+    if head is not None and is_tf1(source):
+        allowed["head"] = head
+    elif head is not None:
+        raise ValueError(f"`head` is for Google's checkpoints. Received: {head}, for {source}.")
     for format in FORMATS:
         if format.recognises(source):
             model, fit = format.read(source, **allowed)
@@ -105,10 +112,10 @@ def import_checkpoint(
     if vocab is not None:
         tokenizer = Tokenizer.load(vocab, **settings)
         check_size(tokenizer, config_of(model))
-    head = load_head(source)
-    # A head may have been left out.
-    own = "classifier" in [layer.name for layer in model.layers]
-    labels, max_length = (head["labels"], head["max_length"]) if own else (None, None)
+    labels = max_length = None
+    if model.name != "albert":  # a head may have been left out
+        settings = load_head(source)
+        labels, max_length = settings.get("labels"), settings.get("max_length")
     return Imported(HUGGING_FACE, model, fit, tokenizer, labels, max_length)
 
 

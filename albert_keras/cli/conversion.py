@@ -30,6 +30,10 @@ def convert(
     ] = None,
     lowercase: Annotated[bool | None, typer.Option(help="The vocabulary is lower-cased.")] = None,
     keep_accents: Annotated[bool | None, typer.Option(help="It keeps accents.")] = None,
+    head: Annotated[
+        str | None,
+        typer.Option(help='Of one logit in Google\'s: "classifier" or "multiple_choice".'),
+    ] = None,
     allow_missing: Annotated[
         list[str] | None,
         typer.Option(help="Tensors that SOURCE may lack, as 'cls/*'. May be repeated."),
@@ -64,6 +68,7 @@ def convert(
         vocab=vocab,
         lowercase=lowercase,
         keep_accents=keep_accents,
+        head=head,
         allow_missing=allow_missing or (),
         allow_unused=allow_unused or (),
     )
