@@ -16,7 +16,7 @@ from albert_keras.model import config_of
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.tokenizer_folder import find_vocabulary
 
-HUGGING_FACE = "Hugging Face"
+HUGGING_FACE, GOOGLE = "Hugging Face", "Google"
 
 
 class Format(NamedTuple):
@@ -33,7 +33,7 @@ FORMATS = (
     Format("keras-hub", is_keras_hub, read_keras_hub),
     Format("BERT", is_bert, read_bert),
     Format("TF Model Garden", is_model_garden, read_model_garden),
-    Format("Google", is_tf1, read_tf1),
+    Format(GOOGLE, is_tf1, read_tf1),
 )
 # Where they keep a vocabulary, the likelier first.
 VOCABULARIES = ("assets/*/*.spm", "*.model", "assets/*.model", "vocab*.txt")
@@ -89,18 +89,18 @@ def import_checkpoint(
     folder = source if source.is_dir() else source.parent
     allowed = {"allow_missing": allow_missing, "allow_unused": allow_unused}
     settings = {"lowercase": lowercase, "keep_accents": keep_accents}
-    if head is not None and is_tf1(source):
+    format = next((format for format in FORMATS if format.recognises(source)), None)
+    if head is not None:
+        if format is None or format.name != GOOGLE:
+            raise ValueError(f"`head` is for Google's checkpoints. Received: {head}, for {source}.")
         allowed["head"] = head
-    elif head is not None:
-        raise ValueError(f"`head` is for Google's checkpoints. Received: {head}, for {source}.")
-    for format in FORMATS:
-        if format.recognises(source):
-            model, fit = format.read(source, **allowed)
-            vocab = vocab or _vocabulary_in(folder)
-            tokenizer = Tokenizer.load(vocab, **settings) if vocab else None
-            if tokenizer is not None:
-                check_size(tokenizer, config_of(model))
-            return Imported(format.name, model, fit, tokenizer)
+    if format is not None:
+        model, fit = format.read(source, **allowed)
+        vocab = vocab or _vocabulary_in(folder)
+        tokenizer = Tokenizer.load(vocab, **settings) if vocab else None
+        if tokenizer is not None:
+            check_size(tokenizer, config_of(model))
+        return Imported(format.name, model, fit, tokenizer)
     if not is_folder(source):
         raise ValueError(
             "A checkpoint is config.json and model.safetensors (Hugging Face, this library), "
@@ -109,8 +109,8 @@ def import_checkpoint(
             f"{source}, which " + ("is none of them." if source.exists() else "does not exist.")
         )
     model, tokenizer, fit = read_folder(source, **allowed)
-    if vocab is not None:
-        tokenizer = Tokenizer.load(vocab, **settings)
+    if vocab is not None or settings != dict.fromkeys(settings):
+        tokenizer = Tokenizer.load(vocab or source, **settings)
         check_size(tokenizer, config_of(model))
     labels = max_length = None
     if model.name != "albert":  # a head may have been left out
