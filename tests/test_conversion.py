@@ -97,6 +97,14 @@ def test_mistakes_end_with_code_2_and_nothing_written(albert_keras, tmp_path, ar
     assert not (tmp_path / "x").exists()
 
 
+def test_the_exact_gelu_of_a_hugging_face_folder_is_remarked(albert_keras, tmp_path):
+    arguments = ["convert", GOLDENS / "huggingface_tiny", tmp_path / "x"]
+    code, out, _ = albert_keras(*arguments, "--set", "hidden_act=gelu_erf")
+    assert code == 0 and "note: the config says the exact GELU" in out
+    code, out, _ = albert_keras("convert", GOLDENS / "huggingface_tiny", tmp_path / "y")
+    assert code == 0 and "note:" not in out
+
+
 def test_google_has_no_word_for_the_exact_gelu(albert_keras, tmp_path):
     arguments = ["convert", GOLDENS / "huggingface_tiny", tmp_path / "x", "--to", "google"]
     code, _, err = albert_keras(*arguments, "--set", "hidden_act=gelu_erf")

@@ -59,8 +59,9 @@ def convert(
     settings = fields_in(set_)
     start_tensorflow()
     from albert_keras.checkpoints import save_albert
-    from albert_keras.checkpoints.formats import import_checkpoint
+    from albert_keras.checkpoints.formats import HUGGING_FACE, import_checkpoint
     from albert_keras.checkpoints.tf1 import write_tf1
+    from albert_keras.model import config_of
     from albert_keras.reshaping import with_settings
 
     read = import_checkpoint(
@@ -78,6 +79,11 @@ def convert(
         typer.echo(f"newly drawn: {name} {shape}")
     for name, shape in read.fit.unused.items():
         typer.echo(f"left out: {name} {shape}")
+    if read.format == HUGGING_FACE and config_of(model).hidden_act == "gelu_erf":
+        typer.echo(
+            "note: the config says the exact GELU. Google trained its v1 models, which Hugging "
+            "Face publishes with this config, with the tanh form: --set hidden_act=gelu_tanh."
+        )
     doubts = [*_probe(model, read), *_compare(model, report)]
     if doubts and not force:
         raise ValueError(" ".join(doubts) + " To write it as it is all the same, add --force.")
