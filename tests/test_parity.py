@@ -7,7 +7,8 @@ import pytest
 
 from albert_keras.checkpoints import load_albert
 from albert_keras.checkpoints.parity import compare, read_reference
-from albert_keras.model import build_albert
+from albert_keras.model import build_albert, encoder_of
+from albert_keras.task_models import build_multiple_choice, build_span_predictor
 
 pytestmark = pytest.mark.both_kerases
 
@@ -57,6 +58,21 @@ def test_what_stands_at_padding_is_not_compared(model, reference):
     reference["sequence_output"][padding] = 99
     reference["mlm_logits"][padding] = 99
     assert all(one.largest < 1e-4 for one in compare(model, reference))
+
+
+@pytest.mark.parametrize("kind", ["multiple_choice", "span_predictor"])
+def test_the_encoder_of_a_task_model_is_compared_as_far_as_it_has_one(model, reference, kind):
+    encoder = encoder_of(model)
+    build = {"multiple_choice": build_multiple_choice, "span_predictor": build_span_predictor}
+    rows = ("token_ids", "segment_ids", "padding_mask", "sequence_output", "pooled_output")
+    arrays = {name: reference[name] for name in rows}
+    if kind == "span_predictor":
+        with pytest.raises(ValueError, match="Received: pooled_output as well"):
+            compare(build[kind](encoder), arrays)
+        del arrays["pooled_output"]
+    found = compare(build[kind](encoder), arrays)
+    assert len(found) == len(arrays) - 3
+    assert all(one.largest < 1e-5 * max(one.scale, 1) for one in found)
 
 
 def test_masked_positions_may_be_given(model, reference):

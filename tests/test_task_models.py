@@ -8,6 +8,12 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.model import build_albert, build_pretrainer, config_of, encoder_of
+from albert_keras.reshaping import (
+    resize_positions,
+    resize_vocabulary,
+    with_settings,
+    with_sharing,
+)
 from albert_keras.task_models import (
     build_classifier,
     build_multiple_choice,
@@ -145,6 +151,24 @@ def test_one_graph_serves_every_number_of_choices_also_in_xla():
     compiled = tf.function(lambda batch: model(batch)["logits"], jit_compile=True)
     for batch in (CHOICES, {name: value[:1, :2, :4] for name, value in CHOICES.items()}):
         np.testing.assert_allclose(compiled(batch), model(batch)["logits"], atol=1e-5)
+
+
+@every_kind
+def test_a_task_model_keeps_its_numbers_in_another_shape(kind):
+    model = BUILDERS[kind](build_albert("tiny"), dropout=0.2)
+    fill_weights(model)
+    reshaped = {
+        "max_position_embeddings": (32, resize_positions(model, 32)),
+        "vocab_size": (110, resize_vocabulary(model, 110)),
+        "sharing": ("none", with_sharing(model, "none")),
+        "hidden_dropout_prob": (0.1, with_settings(model, hidden_dropout_prob=0.1)),
+    }
+    for field, (value, new) in reshaped.items():
+        assert getattr(config_of(new), field) == value
+        assert new.get_layer(f"{kind}_dropout").rate == 0.2
+        for name, expected in model(batch_for(kind)).items():
+            # Unshared weights are multiplied in another order on some machines.
+            np.testing.assert_allclose(new(batch_for(kind))[name], expected, rtol=0, atol=1e-6)
 
 
 def test_a_head_on_the_pooled_output_is_refused_where_there_is_none():

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.model import ENCODER_INPUTS, build_albert, config_of
+from albert_keras.model import ENCODER_INPUTS, build_albert, config_of, layers_of
 
 OUTPUTS = ("layer_outputs", "sequence_output", "pooled_output", "mlm_logits", "sop_logits")
 
@@ -61,9 +61,13 @@ def compare(model: tf.keras.Model, reference: Mapping[str, np.ndarray]) -> list[
     """
     inputs = {name: tf.constant(reference[name], tf.int32) for name in ENCODER_INPUTS}
     encoder = build_albert(config_of(model), output_all_layers=True)
+    layers = layers_of(model)
     for name in ("embeddings", "encoder", "pooler"):
-        encoder.get_layer(name).set_weights(model.get_layer(name).get_weights())
+        if name in layers:
+            encoder.get_layer(name).set_weights(layers[name].get_weights())
     outputs = dict(encoder(inputs, training=False))
+    if "pooler" not in layers:
+        del outputs["pooled_output"]
     if "mlm_logits" in model.output:
         length = tf.range(inputs["token_ids"].shape[1])
         every = tf.broadcast_to(length, inputs["token_ids"].shape)
