@@ -178,6 +178,8 @@ def write_tf1(
 ) -> None:
     """Writes `albert_config.json` and a checkpoint under Google's names.
 
+    A span predictor has no pooler, so the file has none; their graph for SQuAD makes one.
+
     Args:
         model: an encoder, or one built around it.
         folder: to make; it must not exist.
