@@ -11,6 +11,7 @@ from albert_keras.checkpoints import save_albert
 from albert_keras.checkpoints.formats import import_checkpoint
 from albert_keras.checkpoints.tf1 import CHECKPOINT, write_tf1
 from albert_keras.model import build_albert
+from albert_keras.task_models import build_multiple_choice
 from tests.small_tokenizer import small_tokenizer
 from tests.test_checkpoints import LABELS, tiny
 
@@ -78,6 +79,22 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
         import_checkpoint(tmp_path)
     with pytest.raises(ValueError, match="absent, which does not exist"):
         import_checkpoint(tmp_path / "absent")
+
+
+def test_a_classifier_without_names_gets_numbered_ones(tmp_path):
+    write_tf1(tiny("classifier"), tmp_path / "google")
+    assert import_checkpoint(tmp_path / "google").labels == ["LABEL_0", "LABEL_1", "LABEL_2"]
+
+
+def test_the_kind_of_a_head_is_said_for_googles_alone(tmp_path):
+    write_tf1(build_multiple_choice(build_albert("tiny")), tmp_path / "google")
+    with pytest.raises(ValueError, match="nothing in the file tells which"):
+        import_checkpoint(tmp_path / "google")
+    read = import_checkpoint(tmp_path / "google", head="multiple_choice")
+    assert "multiple_choice" in read.model.name
+    for name in ("huggingface_tiny", "model_garden_tiny/encoder"):
+        with pytest.raises(ValueError, match="`head` is for Google's checkpoints"):
+            import_checkpoint(GOLDENS / name, head="classifier")
 
 
 def test_one_half_of_a_checkpoint_is_named(tmp_path, google):

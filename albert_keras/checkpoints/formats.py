@@ -12,7 +12,7 @@ from albert_keras.checkpoints.folder import check_size, is_folder, load_head, re
 from albert_keras.checkpoints.keras_hub import is_keras_hub, read_keras_hub
 from albert_keras.checkpoints.model_garden import is_model_garden, read_model_garden
 from albert_keras.checkpoints.tf1 import is_tf1, read_tf1
-from albert_keras.model import config_of
+from albert_keras.model import config_of, layers_of
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.tokenizer_folder import find_vocabulary
 
@@ -100,7 +100,10 @@ def import_checkpoint(
         tokenizer = Tokenizer.load(vocab, **settings) if vocab else None
         if tokenizer is not None:
             check_size(tokenizer, config_of(model))
-        return Imported(format.name, model, fit, tokenizer)
+        labels = None
+        if "classifier" in layers_of(model):  # none of these formats has names for them
+            labels = [f"LABEL_{index}" for index in range(layers_of(model)["classifier"].units)]
+        return Imported(format.name, model, fit, tokenizer, labels)
     if not is_folder(source):
         raise ValueError(
             "A checkpoint is config.json and model.safetensors (Hugging Face, this library), "
