@@ -16,6 +16,7 @@ from albert_keras.text.sentencepiece_tokenizer import SentencepieceTokenizer
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.vocabulary import bake, train_vocabulary
 from tests.original_preprocessing import OriginalTokenizer
+from tests.tokenizer_views import views
 
 TINY = Path(__file__).parent / "vocabularies" / "tiny.model"  # made by make_tiny.py beside it
 MODES = {"lower": (True, False), "cased": (False, False), "keep_accents": (True, True)}
@@ -74,23 +75,6 @@ def letters():
     """A vocabulary of single letters, so that the pieces of a text are known by hand."""
     single = "abcdefghijklmnopqrstuvwxyz0123456789,\u2044灯台の光"
     return SentencepieceTokenizer(bake(model_of(dict.fromkeys([*single, "\u2581"], -3))))
-
-
-def views(tokenizer, texts):
-    """Ids of the texts through every way in."""
-    data = [text.encode() for text in texts]
-    graph = tf.function(tokenizer.__call__, input_signature=[tf.TensorSpec([None], tf.string)])
-    batches = tf.data.Dataset.from_tensor_slices(data).batch(7).map(tokenizer)
-    yield [tokenizer.encode(text) for text in texts]
-    yield [tokenizer.encode_with_offsets(text)[0] for text in texts]
-    yield tokenizer(tf.constant(data)).to_list()
-    yield graph(tf.constant(data)).to_list()
-    yield [row for batch in batches for row in batch.to_list()]
-    yield tokenizer.tokenize_with_offsets(tf.constant(data))[0].to_list()
-    for lines in (texts, data):
-        values, splits = tokenizer.encode_lines(lines)
-        assert values.dtype == np.int32 and splits.dtype == np.int64
-        yield [values[a:b].tolist() for a, b in zip(splits[:-1], splits[1:], strict=True)]
 
 
 # ---- ids ----

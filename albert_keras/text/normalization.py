@@ -23,7 +23,7 @@ import numpy as np
 import sentencepiece
 
 from albert_keras.text import model_proto
-from albert_keras.text.unicode_version import is_newer_than_unicode_14
+from albert_keras.text.unicode_version import NEWER_THAN_UNICODE_14
 
 # (lowercase, keep_accents) of a baked model, by the name of its normaliser.
 BAKED_NAMES = {
@@ -78,7 +78,8 @@ def albert_rules(own: Mapping[str, str], lowercase: bool, keep_accents: bool) ->
         if char.isspace():
             result = " "
         else:
-            result = apply_rules(own, char if is_newer_than_unicode_14(char) else preprocess(char))
+            newer = char in NEWER_THAN_UNICODE_14
+            result = apply_rules(own, char if newer else preprocess(char))
         if result != char:
             rules[char] = result
     # Shorter sequences first, so that a longer one becomes a rule only where they do not suffice.

@@ -3,7 +3,7 @@
 # Characters that Unicode 15 added and whose treatment would depend on the Python that runs it:
 # 3.11 knows Unicode 14, 3.12 and 3.13 know 15. A vocabulary must give the same ids everywhere, so
 # these are treated as 3.11 treats them, as letters without case or accents.
-_NEWER_THAN_UNICODE_14 = (
+_RANGES = (
     (0x0ECE, 0x0ECE),
     (0x10EFD, 0x10EFF),
     (0x11241, 0x11241),
@@ -17,8 +17,7 @@ _NEWER_THAN_UNICODE_14 = (
     (0x1E08F, 0x1E08F),
     (0x1E4EC, 0x1E4EF),
 )
-
-
-def is_newer_than_unicode_14(char: str) -> bool:
-    """Whether `char` is to be treated as one that is not assigned yet."""
-    return any(first <= ord(char) <= last for first, last in _NEWER_THAN_UNICODE_14)
+# Each of them.
+NEWER_THAN_UNICODE_14 = frozenset(
+    chr(code) for first, last in _RANGES for code in range(first, last + 1)
+)

@@ -1,7 +1,6 @@
 """WordpieceModel: tensorflow-text's WordPiece op on one vocabulary, by its kernel."""
 
 import functools
-import importlib.util
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,17 +21,6 @@ def wordpiece_ops():
     )
 
 
-@functools.cache
-def _builder():
-    """The module that compiles a vocabulary for the kernel, likewise."""
-    name = "pywrap_fast_wordpiece_tokenizer_model_builder"
-    path = text_package() / "core" / "pybinds" / f"{name}.so"
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 class WordpieceModel:
     """The op that cuts words into the longest pieces of one vocabulary, from the left.
 
@@ -48,7 +36,11 @@ class WordpieceModel:
     """
 
     def __init__(self, pieces: Sequence[str], unknown: str):
-        compiled = _builder().build_fast_wordpiece_model(
+        # Here, because it imports Keras. Loaded by its file as the kernels are, it would end the
+        # process with an error when tensorflow_text is imported as well (seen with 2.21).
+        from tensorflow_text.core.pybinds import pywrap_fast_wordpiece_tokenizer_model_builder
+
+        compiled = pywrap_fast_wordpiece_tokenizer_model_builder.build_fast_wordpiece_model(
             list(pieces), MAX_BYTES, "##", unknown, True, False
         )
         self._compiled = np.frombuffer(compiled, np.uint8)

@@ -7,18 +7,18 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.text.unicode_version import is_newer_than_unicode_14
+from albert_keras.text.unicode_version import NEWER_THAN_UNICODE_14
 
 # What the original calls Chinese characters: each is a word. Kana and Hangul are not.
 _IDEOGRAPHS = (
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0x2F800, 0x2FA1F),
+    ("\u3400", "\u4dbf"),
+    ("\u4e00", "\u9fff"),
+    ("\uf900", "\ufaff"),
+    ("\U00020000", "\U0002a6df"),
+    ("\U0002a700", "\U0002b73f"),
+    ("\U0002b740", "\U0002b81f"),
+    ("\U0002b820", "\U0002ceaf"),
+    ("\U0002f800", "\U0002fa1f"),
 )
 _ASCII_PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 # Code points whose treatment is looked up one by one: planes 0 to 2, and the tags and variation
@@ -163,7 +163,7 @@ def _rules(lowercase: bool, keep_accents: bool) -> _Rules:
 
 def _result(char: str, lowercase: bool, keep_accents: bool) -> tuple[tuple[int, bool], ...]:
     """The letters that a character becomes, each with whether it is a word of its own."""
-    if is_newer_than_unicode_14(char):
+    if char in NEWER_THAN_UNICODE_14:
         return ((_ITSELF, False),)
     if char in "\0\ufffd":
         return ()
@@ -175,7 +175,7 @@ def _result(char: str, lowercase: bool, keep_accents: bool) -> tuple[tuple[int, 
     if not keep_accents:
         decomposed = unicodedata.normalize("NFD", letters)
         letters = [c for c in decomposed if unicodedata.category(c) != "Mn"]
-    ideograph = any(first <= ord(char) <= last for first, last in _IDEOGRAPHS)
+    ideograph = any(first <= char <= last for first, last in _IDEOGRAPHS)
     return tuple(
         (
             _ITSELF if letter == char else ord(letter),
