@@ -27,10 +27,12 @@ _MODULES = {
     ),
     "model": ("build_albert", "build_pretrainer"),
     "task_models": ("build_classifier", "build_span_predictor", "build_multiple_choice"),
+    "reshaping": ("resize_positions", "resize_vocabulary", "with_sharing"),
     "losses": ("with_pretraining_loss",),
     "optimizers": ("Lamb", "WarmupLinearDecay"),
     "text.tokenizer": ("Tokenizer",),
     "checkpoints": ("load_albert", "save_albert"),
+    "checkpoints.formats": ("import_checkpoint",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
