@@ -50,6 +50,8 @@ class WordpieceModel:
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Words to ids, first bytes and ends in the word, ragged `(W, None)`, int32, int64, int64.
 
+        The end of a word that is too long lies somewhere behind it.
+
         Args:
             words: string `(W,)`.
             letter_counts: int64 `(W,)`, their lengths in characters.
@@ -60,5 +62,4 @@ class WordpieceModel:
             input_values=known, wp_model=self._compiled
         )
         ids = tf.RaggedTensor.from_row_splits(tf.cast(ids, tf.int32), splits, validate=False)
-        length = tf.gather(tf.cast(tf.strings.length(words), tf.int64), ids.value_rowids())
-        return ids, ids.with_values(starts), ids.with_values(tf.minimum(ends, length))
+        return ids, ids.with_values(starts), ids.with_values(ends)

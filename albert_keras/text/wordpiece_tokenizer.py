@@ -12,7 +12,7 @@ from albert_keras.text.piece_kinds import wordpiece_kinds
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.tokenizer_folder import CONFIG_FILE, agreed_settings
 from albert_keras.text.wordpiece import WordpieceModel
-from albert_keras.text.words import WordSplitter
+from albert_keras.text.words import WordSplitter, row_ids
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 # Marks a piece that continues a word.
@@ -112,15 +112,18 @@ class WordpieceTokenizer(Tokenizer):
         # First byte of each letter when all words are written one after the other.
         letters = words.letters.values
         sizes = 1 + sum(tf.cast(letters >= limit, tf.int64) for limit in (0x80, 0x800, 0x10000))
-        byte = tf.cumsum(sizes, exclusive=True)
-        word_byte = tf.gather(byte, tf.gather(words.letters.row_starts(), ids.value_rowids()))
+        byte = tf.concat([[0], tf.cumsum(sizes)], 0)
+        word = row_ids(ids.row_splits, tf.size(ids.values, out_type=tf.int64))
+        word_start = tf.gather(byte, tf.gather(words.letters.row_starts(), word))
+        word_end = tf.gather(byte, tf.gather(words.letters.row_limits(), word))
 
         def character(of_byte):
-            letter = tf.searchsorted(byte, word_byte + of_byte, side="right") - 1
+            letter = tf.searchsorted(byte, of_byte, side="right") - 1
             return tf.gather(words.sources, letter)
 
-        first = tf.gather(words.starts, character(starts.values))
-        last = tf.gather(words.ends, character(ends.values - 1))
+        first = tf.gather(words.starts, character(word_start + starts.values))
+        end = tf.minimum(word_start + ends.values, word_end)
+        last = tf.gather(words.ends, character(end - 1))
         ids = _of_texts(ids, words)
         return ids, ids.with_values(first), ids.with_values(last)
 

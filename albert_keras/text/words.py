@@ -25,6 +25,7 @@ _ASCII_PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 # selectors of plane 14. All others are letters that stay as they are.
 _LOOKED_UP = (*range(0xD800), *range(0xE000, 0x30000), *range(0xE0000, 0xE0200))
 _BLOCK = 256  # characters that share an entry of the first of two tables
+_MOST_LETTERS = 4  # that a character becomes; in Unicode 14 there are three
 # In a rule: the character itself, whichever it is.
 _ITSELF = -1
 _SPACE = ord(" ")
@@ -80,50 +81,67 @@ class WordSplitter:
         rules = self._rules
         characters, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
         code = characters.flat_values
+        text_splits = tf.cast(characters.row_splits, tf.int32)
         block = tf.gather(rules.block, code // _BLOCK)
         rule = tf.gather(rules.rule, block * _BLOCK + code % _BLOCK)
         count = tf.gather(rules.count, rule)
 
-        # One entry for each letter or space that comes out.
-        source = tf.repeat(tf.range(tf.size(code)), count)
-        nth = tf.range(tf.size(source)) - tf.gather(tf.cumsum(count, exclusive=True), source)
-        entry = tf.gather(tf.gather(rules.first, rule), source) + nth
+        # One entry for each letter or space that comes out: four times the character's index, plus
+        # which of its letters it is.
+        index = tf.range(tf.size(code)) * _MOST_LETTERS
+        index = tf.ragged.range(index, index + count).flat_values
+        source = index // _MOST_LETTERS
+        entry = tf.gather(tf.gather(rules.first, rule), source) + index % _MOST_LETTERS
         letter = tf.gather(rules.letter, entry)
         letter = tf.where(letter == _ITSELF, tf.gather(code, source), letter)
 
         kept = tf.where(letter != _SPACE)[:, 0]
         letter, source = tf.gather(letter, kept), tf.gather(source, kept)
         alone = tf.gather(tf.gather(rules.alone, entry), kept)
-        text = tf.gather(characters.value_rowids(), source)
         begins = (
             alone
-            | _after(alone, True)
-            | (kept != _after(kept, -1) + 1)  # a space between
-            | (text != _after(text, -1))
+            | _before(alone, True)
+            | (kept != _before(kept, -1) + 1)  # a space between
+            | _marked(tf.searchsorted(source, text_splits[:-1]), tf.size(source))  # another text
         )
         first = tf.where(begins)[:, 0]
         letters = tf.RaggedTensor.from_row_starts(letter, first, validate=False)
-        words = tf.RaggedTensor.from_value_rowids(
+        words = tf.RaggedTensor.from_row_splits(
             tf.strings.unicode_encode(letters, "UTF-8"),
-            tf.gather(text, first),
-            nrows=characters.nrows(),
+            tf.cast(tf.searchsorted(tf.gather(source, first), text_splits), tf.int64),
             validate=False,
         )
         return Words(words, letters, source, offsets.flat_values, _ends(texts, offsets, count))
 
 
-def _after(values: tf.Tensor, first) -> tf.Tensor:
-    """The value before each, `first` before the first."""
+def row_ids(splits: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """The row of each of `size` values, int32.
+
+    `RaggedTensor.value_rowids` says the same by a mask of rows times the longest row, which takes
+    half of the time of all that is done here, and gigabytes when a single text is long.
+    """
+    marks = tf.scatter_nd(splits[1:-1, tf.newaxis], tf.ones_like(splits[1:-1]), [size + 1])
+    return tf.cast(tf.cumsum(marks)[:-1], tf.int32)
+
+
+def _marked(indices: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """bool `(size,)`, true at the indices; one may also be `size` itself."""
+    marks = tf.scatter_nd(indices[:, tf.newaxis], tf.ones_like(indices), [size + 1])
+    return marks[:-1] > 0
+
+
+def _before(values: tf.Tensor, first) -> tf.Tensor:
+    """The value before each, and `first` before the first."""
     return tf.concat([tf.constant([first], values.dtype), values[:-1]], 0)
 
 
 def _ends(texts, offsets, count):
     """The byte where the next character that is not dropped starts, or the text's length."""
-    size = tf.size(count)
     stays = tf.where(count > 0)[:, 0]
-    upcoming = tf.concat([stays, [tf.cast(size, tf.int64)]], 0)
+    size = tf.size(count, out_type=tf.int64)
+    upcoming = tf.concat([stays, size[tf.newaxis]], 0)
     following = tf.gather(upcoming, tf.cumsum(tf.cast(count > 0, tf.int32)))
-    text = offsets.value_rowids()
+    text = row_ids(offsets.row_splits, size)
     in_text = following < tf.gather(offsets.row_limits(), text)
     starts = tf.concat([offsets.flat_values, [0]], 0)
     length = tf.cast(tf.gather(tf.strings.length(texts), text), tf.int64)
