@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from albert_keras.served_folder import versions_in
 from albert_keras.text.sentencepiece import sentencepiece_ops
+from albert_keras.text.wordpiece import wordpiece_ops
 
 from .clean_process import SIGNATURE
 
@@ -29,7 +30,8 @@ def ask(folder: str | Path, texts: Sequence[str]) -> list[tuple[str, float, str]
     [('spam', 0.98, 'Win a prize now!')]
     """
     folder = versions_in(folder)[-1]
-    sentencepiece_ops()  # registers what the graph tokenises with
+    # They register what the graph tokenises with.
+    sentencepiece_ops(), wordpiece_ops()
     try:
         loaded = tf.saved_model.load(str(folder))
     except Exception as error:  # any: each is a way in which a file can be broken

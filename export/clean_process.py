@@ -18,7 +18,11 @@ OUTPUTS = ("label", "score", "probabilities", "logits")
 SIGNATURE = "serving_default"
 # Every TensorFlow Serving since 2.12 links these; of RoundRobinTrim and others the same cannot
 # be said, so no further op of tensorflow-text may enter an export.
-TEXT_OPS = {"SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceTokenizeWithOffsetsOp"}
+TEXT_OPS = {
+    *("SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceTokenizeWithOffsetsOp"),
+    "FastWordpieceTokenizeWithOffsets",
+}
+TEXT_KERNELS = ("_sentencepiece_tokenizer.so", "_fast_wordpiece_tokenizer.so")
 # Python cannot follow a graph into another process.
 PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 BARRED = ("keras", "tf_keras", "albert_keras")
@@ -86,7 +90,8 @@ def _register_text_ops() -> None:
 
     # Not `import tensorflow_text`: that loads Keras for layers of its own.
     package = Path(importlib.util.find_spec("tensorflow_text").submodule_search_locations[0])
-    tf.load_op_library(str(package / "python" / "ops" / "_sentencepiece_tokenizer.so"))
+    for kernels in TEXT_KERNELS:
+        tf.load_op_library(str(package / "python" / "ops" / kernels))
 
 
 def main(folder: str, asked: str, answered: str) -> None:
