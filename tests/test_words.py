@@ -1,5 +1,6 @@
 """Words against the original's steps, for every character there is and for hand-worked texts."""
 
+import hashlib
 import random
 import unicodedata
 
@@ -8,7 +9,7 @@ import tensorflow as tf
 from original_wordpiece import words_of
 
 from albert_keras.text.unicode_version import NEWER_THAN_UNICODE_14
-from albert_keras.text.words import WordSplitter
+from albert_keras.text.words import WordSplitter, _rules
 
 SETTINGS = [(True, False), (False, True), (True, True), (False, False)]
 
@@ -102,6 +103,15 @@ def test_what_differs_from_the_original_is_what_the_docstring_lists():
     marks = "a\u302e\u1b44"  # a Hangul tone mark, then a Balinese sign of a lower class
     assert split([marks]) == [[marks]] and words_of(marks) == ["a\u1b44\u302e"]
     assert split(["a\U00011b00b"]) == [["a\U00011b00b"]]  # punctuation since Unicode 15
+
+
+def test_the_words_do_not_depend_on_the_unicode_version_of_python():
+    """The hash is from Python 3.11 (Unicode 14); on 3.12 and 3.13 (15) it was the same."""
+    digest = hashlib.sha256()
+    for lowercase, keep_accents in SETTINGS:
+        for table in _rules(lowercase, keep_accents):
+            digest.update(table.tobytes())
+    assert digest.hexdigest() == "bffc6c86bbec261051c77c739cad0cf78f082af9336c32338762016ecce7bbcb"
 
 
 def test_no_texts_and_texts_without_words_are_fine():
