@@ -5,9 +5,10 @@ MINUTES ?=
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench parity parity-model-garden clean
 
 .venv/installed: setup.cfg pyproject.toml
+	@echo "Installing into .venv, which takes a minute or two ..."
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --quiet --editable '.[dev,tasks,plots]'
@@ -29,5 +30,34 @@ lint: .venv/installed
 bench: .venv/installed
 	$(BIN)/python -m benchmarks
 
+# Against the other implementations themselves, in an environment of their own (about 4 GB): the
+# fixtures of tests/goldens are made again and compared, and what we save is loaded and run in torch.
+# torch's own index has builds for the CPU alone; PyPI's bring 3 GB of CUDA.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+.venv-parity/installed: setup.cfg
+	test -x .venv-parity/bin/python || $(PYTHON) -m venv .venv-parity
+	.venv-parity/bin/python -m pip install --quiet --quiet --extra-index-url $(TORCH_INDEX) \
+		--editable '.[parity]'
+	touch $@
+
+parity: .venv-parity/installed
+	.venv-parity/bin/python -m tests.parity.remake huggingface_shapes huggingface_tiny \
+		huggingface_heads_tiny huggingface_bert_tiny keras_hub_tiny
+	.venv-parity/bin/python -m tests.parity.from_pretrained
+
+# TF Model Garden needs TensorFlow 2.20 and an environment to itself. The extra `model-garden` brings
+# 126 packages; these few are enough for what its script imports.
+.venv-model-garden/installed:
+	test -x .venv-model-garden/bin/python || $(PYTHON) -m venv .venv-model-garden
+	.venv-model-garden/bin/python -m pip install --quiet --quiet 'tensorflow==2.20.*' \
+		'tf-keras==2.20.*' scipy gin-config safetensors
+	.venv-model-garden/bin/python -m pip install --quiet --quiet --no-deps \
+		tf-models-official==2.20.0
+	touch $@
+
+parity-model-garden: .venv-model-garden/installed
+	.venv-model-garden/bin/python -m tests.parity.remake model_garden_tiny
+
 clean:
-	rm -rf .venv build dist *.egg-info demo
+	rm -rf .venv .venv-parity .venv-model-garden build dist *.egg-info demo
