@@ -6,7 +6,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from examples.demo.__main__ import take_folder
+from examples.demo.__main__ import commands, run, take_folder
 from examples.demo.baselines import (
     library_predictions,
     order_answers,
@@ -17,7 +17,8 @@ from examples.demo.docstrings import Document, Source, read_source, sources_belo
 from examples.demo.library_task import make_examples, names_pattern, read_rows, without_names
 from examples.demo.plots import confusion
 from examples.demo.prose import paragraphs
-from examples.demo.report import paired_difference
+from examples.demo.report import collect, make_plots, mean_over_seeds, results_table
+from examples.demo.report import main as report
 
 
 def source(name, library="shop"):
@@ -183,13 +184,155 @@ def test_the_same_sources_give_the_same_corpus_whatever_the_processes(tmp_path):
     assert read_rows(tmp_path / "one" / "train.tsv") == []  # no library has enough of them
 
 
-def test_paired_difference_knows_only_the_examples_that_differ():
-    first = [True] * 60 + [False] * 40
-    second = [True] * 50 + [False] * 50
-    difference, half = paired_difference(first, second)
-    assert difference == pytest.approx(0.1)
-    # 10 of 100 differ, all one way: variance (0.1 - 0.1**2) / 100.
-    assert half == pytest.approx(1.96 * np.sqrt(0.09 / 100))
+def test_the_interval_is_that_of_the_paragraphs_where_seeds_agree():
+    pytest.importorskip("scipy")
+    gaps = np.array([1] * 10 + [0] * 90)  # 10 of 100 answers differ, all one way
+    result = mean_over_seeds([gaps, gaps, gaps])
+    assert result["mean"] == pytest.approx(0.1)
+    assert result["of_seeds"] == pytest.approx([0.1] * 3)
+    half = 1.96 * np.sqrt((0.1 - 0.1**2) / 99)
+    assert result["interval"] == pytest.approx([0.1 - half, 0.1 + half], abs=1e-5)
+
+
+def test_the_interval_is_that_of_the_seeds_where_paragraphs_agree():
+    pytest.importorskip("scipy")
+    result = mean_over_seeds([[0.1] * 50, [0.2] * 50, [0.6] * 50])
+    assert result["of_seeds"] == pytest.approx([0.1, 0.2, 0.6])
+    # 4.3027: Student's t of 2 degrees of freedom, from a printed table; variance 0.07 by hand.
+    half = 4.3027 * np.sqrt(0.07 / 3)
+    assert result["interval"] == pytest.approx([0.3 - half, 0.3 + half], abs=1e-4)
+
+
+@pytest.mark.parametrize("spread", [0, 0.02, 0.1])
+def test_the_interval_covers_the_truth_whatever_the_spread_of_seeds(spread):
+    pytest.importorskip("scipy")
+    rng = np.random.default_rng(0)
+    covered, by_paragraphs, trials = 0, 0, 500
+    for _ in range(trials):
+        # How easy a paragraph is, how good a seed is: symmetric, so that the truth is 0.5.
+        chance = rng.uniform(0.2, 0.8, 300) + rng.normal(0, spread, (3, 1))
+        right = rng.random((3, 300)) < chance
+        low, high = mean_over_seeds(right)["interval"]
+        covered += low <= 0.5 <= high
+        half = 1.96 * right.mean(axis=0).std() / np.sqrt(300)
+        by_paragraphs += abs(right.mean() - 0.5) <= half
+    assert covered / trials > 0.94
+    if spread == 0.1:  # what an interval of the paragraphs alone comes to
+        assert by_paragraphs / trials < 0.6
+
+
+def write_run(folder, rng, texts=40):
+    """A demo's folder as its steps leave it, as far as the report reads it, of made-up answers."""
+
+    def write(name, content):
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content if isinstance(content, str) else json.dumps(content))
+
+    def answers():
+        rows = [f"{'ab'[i % 2]}\t{rng.choice(['a', 'b'])}\n" for i in range(texts)]
+        return "label\tpredicted\n" + "".join(rows)
+
+    score = {"accuracy": 0.6, "accuracy_interval": [0.5, 0.7], "examples": texts, "majority": 0.5}
+    write("corpus/summary.json", {"train_examples": {"a": 1, "b": 1}})
+    trained = {"mlm_loss": 4.5, "unigram_entropy": 6.0, "masked_tokens": 900, "sop_examples": 90}
+    trained |= {"sop_accuracy": 0.7, "sop_accuracy_interval": [0.6, 0.8]}
+    write("pretrained/evaluation.json", trained)
+    recipe = {"total_steps": 2740, "mask_rate": 0.3}
+    write("pretrained/run.json", {"settings": {"recipe": recipe}})
+    write("pretrained/metrics.jsonl", json.dumps({"step": 9, "mlm_loss": 5, "sop_accuracy": 0.6}))
+    write("baselines/order.json", score)
+    write("baselines/library.json", score)
+    write("baselines/library.tsv", answers())
+    for seed in range(3):
+        for start in ("finetuned", "from_scratch"):
+            write(f"{start}_{seed}/predictions.tsv", answers())
+            write(f"{start}_{seed}/metrics.jsonl", json.dumps({"step": 9, "loss": 1}))
+
+
+def test_the_report_pairs_the_seeds_and_compares_their_means(tmp_path):
+    pytest.importorskip("scipy")
+    write_run(tmp_path, np.random.default_rng(0))
+
+    def accuracy(file):
+        rows = read_rows(tmp_path / file)
+        return sum(row["label"] == row["predicted"] for row in rows) / len(rows)
+
+    results = json.loads(json.dumps(collect(tmp_path)))
+    tuned, scratch = (
+        [accuracy(f"{start}_{seed}/predictions.tsv") for seed in range(3)]
+        for start in ("finetuned", "from_scratch")
+    )
+    assert results["finetuned"]["of_seeds"] == pytest.approx(tuned)
+    gains = np.subtract(tuned, scratch)
+    assert results["gain_over_from_scratch"]["of_seeds"] == pytest.approx(gains)
+    assert results["gain_over_from_scratch"]["mean"] == pytest.approx(gains.mean())
+    gains = np.subtract(tuned, accuracy("baselines/library.tsv"))
+    assert results["gain_over_bag_of_words"]["of_seeds"] == pytest.approx(gains)
+    cells = [cell for column in results_table(results).columns for cell in column.cells]
+    assert " ".join(f"{100 * gain:+.1f}" for gain in gains) in cells
+    assert not any("token" in cell for cell in cells)
+
+
+def test_the_report_draws_its_plots(tmp_path):
+    pytest.importorskip("scipy")
+    pytest.importorskip("matplotlib")
+    write_run(tmp_path, np.random.default_rng(0))
+    make_plots(tmp_path, collect(tmp_path), tmp_path)
+    assert {file.name for file in tmp_path.glob("*.png")} == {
+        "pretraining.png", "finetuning.png", "confusion.png",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "said"), [(2740, True), (4000, False)])
+def test_a_short_pretraining_is_told_what_it_can_show(tmp_path, capsys, steps, said):
+    pytest.importorskip("scipy")
+    pytest.importorskip("matplotlib")
+    write_run(tmp_path, np.random.default_rng(0))
+    recipe = {"total_steps": steps, "mask_rate": 0.3}
+    run_json = tmp_path / "pretrained" / "run.json"
+    run_json.write_text(json.dumps({"settings": {"recipe": recipe}}))
+    report([str(tmp_path)])
+    assert (f"Pretraining made {steps:,} steps" in capsys.readouterr().out) == said
+
+
+def test_each_seed_is_tuned_with_and_without_pretraining_and_the_first_is_exported(tmp_path):
+    typed = [" ".join(map(str, command)) for command in commands(tmp_path, 1)]
+    tuned = [command for command in typed if " finetune " in command]
+    for seed in range(3):
+        for start, scratch in (("finetuned", False), ("from_scratch", True)):
+            (command,) = [c for c in tuned if f"--out {tmp_path / start}_{seed} " in c]
+            assert f"--seed {seed}" in command and ("--from-scratch" in command) == scratch
+    assert len(tuned) == 6
+    (export,) = [command for command in typed if " export " in command]
+    assert f"--model {tmp_path}/finetuned_0 " in export
+
+
+def test_a_command_that_ends_in_an_ampersand_runs_beside_the_next(tmp_path, capfd):
+    # Either waits for what the other one writes: one after the other, they would never end.
+    code = (
+        "import pathlib, sys, time; mine, other = map(pathlib.Path, sys.argv[1:]); mine.touch()\n"
+        "end = time.monotonic() + 60\n"
+        "while not other.exists(): assert time.monotonic() < end; time.sleep(0.01)\n"
+        "print('saw', other.name)"
+    )
+    one, two = tmp_path / "one", tmp_path / "two"
+    run([["python", "-c", code, one, two, "&"], ["python", "-c", code, two, one]])
+    out = capfd.readouterr().out
+    assert out.count("saw one") == out.count("saw two") == 1
+    assert f"{two} &\n" in out and f"{one} &\n" not in out
+
+
+def test_the_first_failure_ends_the_demo_and_shows_what_was_said(tmp_path, capfd):
+    fails = ["python", "-c", "import sys; sys.exit('no such luck')"]
+    never = ["python", "-c", f"open({str(tmp_path / 'ran')!r}, 'w')"]
+    sleeps = ["python", "-c", "import time; time.sleep(600)", "&"]
+    for before in ([sleeps, fails], [[*fails, "&"], ["python", "-c", "0"]]):
+        with pytest.raises(SystemExit) as end:
+            run([*before, never])
+        assert end.value.code == 1
+        assert "no such luck" in capfd.readouterr().err
+    assert not (tmp_path / "ran").exists()
 
 
 def test_the_bag_of_words_finds_a_word_that_tells_the_class():

@@ -31,9 +31,19 @@ def plot_pretraining(metrics, evaluation, order_baseline, file):
     """
     figure, (left, right) = _axes(2, 11, 4)
     steps = [row["step"] for row in metrics]
-    left.plot(steps, [row["mlm_loss"] for row in metrics], color=BLUE, label="training")
     left.plot(
-        steps[-1:], [evaluation["mlm_loss"]], "o", color=ORANGE, label="held-out files, 15 % masked"
+        steps,
+        [row["mlm_loss"] for row in metrics],
+        color=BLUE,
+        label=f"training: {100 * evaluation['mask_rate']:.0f} % masked,\n"
+        "of these 80 % hidden, 10 % replaced, 10 % kept",
+    )
+    left.plot(
+        steps[-1:],
+        [evaluation["mlm_loss"]],
+        "o",
+        color=ORANGE,
+        label="held-out files: 15 % masked, all hidden",
     )
     left.axhline(
         evaluation["unigram_entropy"],
@@ -41,7 +51,7 @@ def plot_pretraining(metrics, evaluation, order_baseline, file):
         linestyle="--",
         label="unigram entropy (held-out)",
     )
-    left.set(title="Masked language model", xlabel="step", ylabel="loss, nats a masked token")
+    left.set(title="Masked language model", xlabel="step", ylabel="loss, nats a masked piece")
     right.plot(steps, [row["sop_accuracy"] for row in metrics], color=BLUE, label="training")
     _with_interval(
         right, steps[-1], evaluation["sop_accuracy"], evaluation["sop_accuracy_interval"]
@@ -49,36 +59,40 @@ def plot_pretraining(metrics, evaluation, order_baseline, file):
     right.axhline(order_baseline, color=GREY, linestyle="--", label="bag of words (held-out)")
     right.axhline(0.5, color=GREY, linestyle=":", label="chance")
     right.set(title="Sentence order", xlabel="step", ylabel="accuracy")
-    left.legend(frameon=False)
+    # Or the gap between the two would be read as overfitting.
+    left.legend(frameon=False, title="two kinds of masking: the losses do not compare")
     right.legend(frameon=False)
     figure.savefig(file, dpi=130)
 
 
-def plot_finetuning(runs, bag_of_words, file):
+def plot_finetuning(runs, words, file):
     """Fine-tuning with and without pretraining: training loss, and accuracy on held-out files.
 
     Args:
-      runs: `{name: (rows of metrics.jsonl, evaluation.json)}`.
-      bag_of_words: held-out accuracy of the bag of words.
+      runs: `{name: (each seed's rows of metrics.jsonl, what `mean_over_seeds` gives)}`.
+      words: the "accuracy" of the bag of words and the share of the "majority" class.
       file: where to save the image.
     """
     figure, (left, right) = _axes(2, 11, 4)
-    for (name, (metrics, evaluation)), color in zip(runs.items(), (BLUE, ORANGE), strict=True):
-        left.plot(
-            [row["step"] for row in metrics],
-            [row["loss"] for row in metrics],
-            color=color,
-            label=name,
-        )
-        low, high = evaluation["accuracy_interval"]
-        accuracy = evaluation["accuracy"]
-        right.bar(
-            name, accuracy, yerr=[[accuracy - low], [high - accuracy]], capsize=6, color=color
-        )
-    right.axhline(bag_of_words, color=GREY, linestyle="--", label="bag of words")
-    right.axhline(evaluation["majority"], color=GREY, linestyle=":", label="majority class")
+    for (name, (seeds, result)), color in zip(runs.items(), (BLUE, ORANGE), strict=True):
+        for i, metrics in enumerate(seeds):
+            left.plot(
+                [row["step"] for row in metrics],
+                [row["loss"] for row in metrics],
+                color=color,
+                label=None if i else f"{name}, {len(seeds)} seeds",
+            )
+        mean, (low, high) = result["mean"], result["interval"]
+        right.bar(name, mean, yerr=[[mean - low], [high - mean]], capsize=6, color=color)
+        right.plot([name] * len(seeds), result["of_seeds"], "o", color="black", markersize=4)
+    right.axhline(words["accuracy"], color=GREY, linestyle="--", label="bag of words")
+    right.axhline(words["majority"], color=GREY, linestyle=":", label="majority class")
     left.set(title="Which library? Training", xlabel="step", ylabel="loss, nats")
-    right.set(title="Which library? Held-out files", ylabel="accuracy, 95 % interval", ylim=(0, 1))
+    right.set(
+        title="Which library? Held-out files",
+        ylabel="accuracy: mean, 95 % interval, seeds",
+        ylim=(0, 1),
+    )
     left.legend(frameon=False)
     right.legend(frameon=False)
     figure.savefig(file, dpi=130)
@@ -118,7 +132,9 @@ def plot_confusion(labels, predicted, file):
         ticks, [f"{name} ({n})" for name, n in zip(classes, counts.sum(1), strict=True)]
     )
     axis.set(
-        xlabel="predicted", ylabel="true library (paragraphs)", title="Held-out files, % of a row"
+        xlabel="predicted",
+        ylabel="true library (paragraphs)",
+        title="Held-out files, first seed, % of a row",
     )
     for row, column in np.ndindex(shares.shape):
         if counts[row, column]:
