@@ -366,7 +366,7 @@ def test_a_config_that_cannot_be_followed_is_refused(tmp_path, content, message)
         (b"", r"vocab.txt: .*0 bytes without \[PAD\] \[UNK\] \[CLS\] \[SEP\] \[MASK\]"),
         (b"[PAD]\n[UNK]\n[CLS]\na\n", r"without \[SEP\] \[MASK\]"),
         (file_of([*SPECIAL, "a", "b", "b", "a"]), r"must occur once. Received: \['b', 'a'\]"),
-        (file_of([*SPECIAL, "", " "]), r"must occur once. Received: \[' '\]"),
+        (file_of([*SPECIAL, "", " ", "a"]), r"must occur once. Received: \[' '\]"),
         (file_of([*SPECIAL, "a\t12"]), r"one piece and nothing else. Received: \['a\\t12'\]"),
         (file_of([*SPECIAL, "a"]) + b"caf\xe9\n", r"not UTF-8 \(line 7\)"),
         (file_of([*SPECIAL, "é" * 129]), "tensorflow-text must be able.*256"),
@@ -380,12 +380,13 @@ def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, content, message):
 
 
 def test_lines_may_end_in_any_way_and_one_may_be_blank(tmp_path):
-    """Google's Chinese vocabulary has a line of white space that is no line feed."""
+    """Google's Chinese vocabulary has a line of U+2028, and some copies end in an empty line."""
     pieces = [*SPECIAL, "\u2028", "a", "##b"]
     for name, data in (
         ("unix", file_of(pieces)),
-        ("windows.txt", file_of(pieces).replace(b"\n", b"\r\n")),
-        ("without_a_last_end.txt", file_of(pieces).removesuffix(b"\n")),
+        ("windows", file_of(pieces).replace(b"\n", b"\r\n")),
+        ("without_a_last_end", file_of(pieces).removesuffix(b"\n")),
+        ("with_an_empty_line", file_of(pieces) + b"\n"),
     ):
         path = tmp_path / f"{name}.txt"
         path.write_bytes(data)

@@ -78,7 +78,7 @@ def wordpiece_kinds(pieces: Sequence[str], split_words: Callable) -> np.ndarray:
 
     A piece that no text gives is special: `[CLS]`, `[unused1]`, one with capitals when text is
     lower-cased, and "##" before a Chinese character or punctuation, which are words of their own
-    (a third of Google's Chinese vocabulary).
+    (a third of Google's Chinese vocabulary, some 7,500 pieces).
 
         [CLS] 0   the 2   ##ing 1   . 2   ##. 0   日 2   ##日 0   [UNK] 0
 

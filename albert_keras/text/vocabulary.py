@@ -184,7 +184,7 @@ def _training_error(error: RuntimeError, vocab_size: int) -> Exception:
         return ValueError(
             f"Every character needs a piece: this text needs at least {needed}. "
             f"Received: vocab_size={vocab_size}. "
-            "Ask for more pieces or lower character_coverage."
+            "Ask for more pieces, or leave out text in scripts of many characters."
         )
     return error
 

@@ -139,14 +139,14 @@ def parse_wordpieces(model_bytes: bytes) -> list[str]:
     """The pieces of a vocab.txt, in the order of their ids.
 
     A line of nothing but white space is a piece that no text has: Google's Chinese vocabulary has
-    one.
+    one, U+2028 in line 344. Empty lines at the end, which some copies of it have, are left out.
 
     Raises:
         ValueError: the bytes are no such vocabulary.
     """
     try:
         # Not splitlines(): white space other than a line feed can be a piece.
-        lines = model_bytes.decode().removesuffix("\n").split("\n")
+        lines = model_bytes.decode().rstrip("\r\n").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(
             "A WordPiece vocabulary is UTF-8 text, a piece a line. Received: a file that is not "
