@@ -6,7 +6,9 @@ task. A run is a folder; see `run_folder`.
 
 import json
 import math
+import shutil
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +21,8 @@ from albert_keras.new_file import write_file
 from albert_keras.optimizers import is_keras_3
 from albert_keras.progress import TrainingProgress
 from albert_keras.run_folder import METRICS, STATE, TENSORBOARD
+
+_PARTIAL = ".saving-"
 
 
 class TrainingDiverged(RuntimeError):
@@ -82,7 +86,8 @@ def train(
         log = _IntervalLog(folder, state, total_steps, log_every, tokens_per_step, progress)
         with _asked_to_stop() as asked:
             model.fit(
-                batches_from(start),
+                # Finite: Keras 3 would fill up the last of its `steps_per_execution`.
+                batches_from(start).take(total_steps - start),
                 epochs=1,
                 steps_per_epoch=total_steps - start,
                 callbacks=[_Stop(asked), log, _Saver(state, save_every)],
@@ -108,7 +113,9 @@ def refuse_broken_pair(strategy: tf.distribute.Strategy) -> None:
 class SavedState:
     """The model's and the optimizer's variables on disk, in two newest saves.
 
-    The step is the optimizer's own count, so it cannot disagree with the weights.
+    The step is the optimizer's own count, so it cannot disagree with the weights. A save is
+    complete when its index has its name. (Not a tf.train.CheckpointManager: it removes old saves
+    by a pattern, and a folder named run[12] would mean those of run1 and run2.)
     """
 
     def __init__(self, model: tf.keras.Model, folder: Path):
@@ -116,9 +123,6 @@ class SavedState:
             model.optimizer.build(model.trainable_variables)  # they must exist to be restored
         self._model, self._optimizer, self._folder = model, model.optimizer, folder
         self._checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
-        self._manager = tf.train.CheckpointManager(
-            self._checkpoint, str(folder), max_to_keep=2, checkpoint_name="step"
-        )
 
     @property
     def step(self) -> int:
@@ -126,20 +130,19 @@ class SavedState:
 
     def restore(self) -> int:
         """Loads the newest save, if there is one, and returns the step."""
-        newest = self._manager.latest_checkpoint
-        if newest is None and list(self._folder.glob("step-*")):
-            raise ValueError(
-                f"The training state is damaged: {self._folder} holds saves, but its file "
-                "`checkpoint`, which names the newest, cannot be read. Restore that file."
-            )
-        try:
-            if newest:
-                self._checkpoint.restore(newest).assert_existing_objects_matched()
-        except (tf.errors.OpError, IndexError, AssertionError) as error:
-            raise ValueError(
-                f"The training state is damaged: {newest} cannot be read ({error}). Remove it and "
-                f"name the save before it in {self._folder / 'checkpoint'}."
-            ) from error
+        for partial in self._folder.glob(f"{_PARTIAL}*"):  # of a killed process
+            shutil.rmtree(partial)
+        saved = self._saved_steps()
+        if saved:
+            newest = self._folder / f"step-{saved[-1]}"
+            try:
+                self._checkpoint.read(str(newest)).assert_existing_objects_matched()
+            except (tf.errors.OpError, IndexError, AssertionError, ValueError) as error:
+                raise ValueError(
+                    f"The training state is damaged: {newest} cannot be read ({error}). Remove "
+                    f"{newest.name}.*, and the run goes on from the save before it, if there is "
+                    "one."
+                ) from error
         return self.step
 
     def save(self) -> None:
@@ -152,14 +155,26 @@ class SavedState:
         floats = [v for v in map(tf.convert_to_tensor, variables) if v.dtype.is_floating]
         if not all(bool(tf.reduce_all(tf.math.is_finite(v))) for v in floats):
             raise self.diverged("A weight")
-        self._manager.save(checkpoint_number=self.step)
+        self._folder.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._folder, prefix=_PARTIAL) as partial:
+            self._checkpoint.write(str(Path(partial) / f"step-{self.step}"))
+            # The index, whose name comes last, makes it a save.
+            for path in sorted(Path(partial).iterdir()):
+                path.replace(self._folder / path.name)
+        for step in self._saved_steps()[:-2]:
+            for path in self._folder.glob(f"step-{step}.*"):
+                path.unlink()
+
+    def _saved_steps(self) -> list[int]:
+        steps = (path.stem.removeprefix("step-") for path in self._folder.glob("step-*.index"))
+        return sorted(int(step) for step in steps if step.isdecimal())
 
     def diverged(self, what: str) -> TrainingDiverged:
         """The error that says what there is to go back to."""
-        newest = self._manager.latest_checkpoint
+        steps = self._saved_steps()
         saved = (
-            f"The state saved at step {newest.rpartition('-')[2]} is from before"
-            if newest
+            f"The state saved at step {steps[-1]} is from before"
+            if steps
             else "No state was saved before"
         )
         return TrainingDiverged(

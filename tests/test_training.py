@@ -208,6 +208,55 @@ def test_several_steps_in_a_call_are_saved_and_logged_once_an_interval(tmp_path)
     assert saved == {"step-8", "step-12"}
 
 
+@pytest.mark.parametrize("in_a_call", [5, 7, 50])
+def test_no_step_follows_the_last_whatever_the_steps_in_a_call(tmp_path, uninterrupted, in_a_call):
+    """Keras 3 alone would go on to the next multiple."""
+    model = regression()
+    model.compile(model.optimizer, loss="mse", steps_per_execution=in_a_call)
+    reached, weights = run(tmp_path / "run", model=model, log_every=100)
+    assert reached == STEPS == logged(tmp_path / "run")[-1]["step"]
+    for ours, theirs in zip(weights, uninterrupted[1], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+def test_a_run_whose_name_is_a_pattern_leaves_others_alone_and_keeps_two_saves(tmp_path):
+    for name in ("run1", "run[12]", "run?"):
+        run(tmp_path / name, save_every=3)
+    for name in ("run1", "run[12]", "run?"):
+        folder = tmp_path / name / "training"
+        assert {path.stem for path in folder.iterdir()} == {"step-9", "step-12"}
+        assert run(tmp_path / name, resume=True)[0] == STEPS
+
+
+def test_what_a_first_save_left_when_it_was_killed_is_no_save(tmp_path, uninterrupted):
+    folder = tmp_path / "run"
+    begin_run(folder, {"batch": BATCH}, resume=False)
+    partial = folder / "training" / ".saving-x"
+    (partial / "step-4_temp").mkdir(parents=True)
+    (partial / "step-4_temp" / "part-0.tempstate").write_bytes(b"half")
+    (folder / "training" / "step-4.data-00000-of-00001").write_bytes(b"its index never came")
+    reached, weights = run(folder, resume=True)
+    assert reached == STEPS and not partial.exists()
+    for ours, theirs in zip(weights, uninterrupted[1], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_damaged_save_is_named_and_the_one_before_it_can_be_gone_back_to(tmp_path, uninterrupted):
+    folder = tmp_path / "run"
+    run(folder, save_every=5)
+    (folder / "training" / "step-12.data-00000-of-00001").write_bytes(b"no data")
+    with pytest.raises(
+        ValueError, match=r"damaged: .*step-12 cannot be read .* Remove step-12\.\*"
+    ):
+        run(folder, resume=True)
+    for path in (folder / "training").glob("step-12.*"):
+        path.unlink()
+    reached, weights = run(folder, resume=True)
+    assert reached == STEPS
+    for ours, theirs in zip(weights, uninterrupted[1], strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 TWO_REPLICAS = """
 import sys
 from pathlib import Path
