@@ -17,6 +17,7 @@ import os
 import platform
 import resource
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -233,6 +234,9 @@ def _one_core():
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     import tensorflow as tf
 
+    from albert_keras.data.packer import end_with_the_parent
+
+    threading.Thread(target=end_with_the_parent, daemon=True).start()
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 

@@ -175,14 +175,14 @@ def _without_ctrl_c():
 
 def _start_worker(pickled_tokenizer):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    threading.Thread(target=end_with_the_parent, daemon=True).start()
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     global _worker_tokenizer
     _worker_tokenizer = pickle.loads(pickled_tokenizer)  # only now: it starts TensorFlow
 
 
-def _end_with_the_parent():
+def end_with_the_parent():
     """Ends this worker when its parent is gone, which may have been killed.
 
     A worker would wait for work for ever: it holds the other end of its queue open itself.
