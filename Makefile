@@ -30,9 +30,9 @@ lint: .venv/installed
 bench: .venv/installed
 	$(BIN)/python -m benchmarks
 
-# Against the other implementations themselves, in an environment of their own (about 4 GB): the
+# Against the other implementations themselves, in an environment of their own (3.4 GB): the
 # fixtures of tests/goldens are made again and compared, and what we save is loaded and run in torch.
-# torch's own index has builds for the CPU alone; PyPI's bring 3 GB of CUDA.
+# torch's own index has builds for the CPU alone; those of PyPI bring CUDA on Linux.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 .venv-parity/installed: setup.cfg
