@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?=
+# Processes that test, a file of tests each at a time. Each takes a core and 2 GB.
+JOBS ?= 2
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
@@ -20,8 +22,8 @@ demo: .venv/installed
 
 # The whole suite on Keras 2, then the part that must hold on Keras 3 as well.
 test: .venv/installed
-	TF_USE_LEGACY_KERAS=1 $(BIN)/python -m pytest
-	TF_USE_LEGACY_KERAS=0 $(BIN)/python -m pytest -m both_kerases
+	TF_USE_LEGACY_KERAS=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+	TF_USE_LEGACY_KERAS=0 $(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m both_kerases
 
 lint: .venv/installed
 	$(BIN)/ruff check .
