@@ -183,9 +183,9 @@ def _accuracy(name, result, examples, prefix=""):
 def few_steps(steps):
     """What a pretraining of so few steps can be expected to show."""
     return (
-        f"Pretraining made {steps:,} steps. Below about {ENOUGH_STEPS:,} it may not help yet, or harm, at "
-        "telling libraries: a run of 2,740 steps gained -0.1 points with one seed of fine-tuning "
-        "and +3.6 with another. Give it longer: make demo MINUTES=20."
+        f"Pretraining made {steps:,} steps. Below about {ENOUGH_STEPS:,} it may not help yet, or "
+        "harm, at telling libraries: a run of 2,740 steps gained -0.1 points with one seed of "
+        "fine-tuning and +3.6 with another. Give it longer: make demo MINUTES=20."
     )
 
 
