@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from albert_keras.checkpoints import find_checkpoint, load_albert
+from albert_keras.checkpoint_folder import find_checkpoint, find_tokenizer
+from albert_keras.checkpoints import load_albert, load_head
 from albert_keras.data.records import MANIFEST, read_manifest
 from albert_keras.json_file import read_json
 from albert_keras.model import config_of, encoder_of
@@ -48,10 +49,7 @@ def describe(path: str | Path) -> dict[str, Any]:
 
 def pieces(path: str | Path, text: str) -> list[tuple[str, int, int, int]]:
     """(piece, id, start, end) of `text` with the vocabulary at `path`, in characters of it."""
-    path = Path(path)
-    if path.is_dir() and not find_vocabulary(path):
-        path = find_checkpoint(path)
-    tokenizer = Tokenizer.load(path)
+    tokenizer = Tokenizer.load(find_tokenizer(path))
     ids, offsets = tokenizer.encode_with_offsets(text)
     return [(tokenizer.piece(i), i, *offset) for i, offset in zip(ids, offsets, strict=True)]
 
@@ -121,6 +119,7 @@ def _checkpoint(path):
         "kind": model.name,
         "parameters": model.count_params(),
         "of the encoder": encoder_of(model).count_params(),
+        "longest row of training": load_head(path)["max_length"] or "not known",
         **config.to_dict(),
         **({f"vocabulary: {k}": v for k, v in _vocabulary(tokenizer).items()} if tokenizer else {}),
     }

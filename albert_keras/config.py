@@ -259,9 +259,10 @@ def config_from(preset_or_config: str | AlbertConfig, overrides: Mapping[str, An
     elif preset_or_config in PRESETS:
         config = PRESETS[preset_or_config]
     else:
+        close = difflib.get_close_matches(str(preset_or_config), PRESETS, n=1)
         raise ValueError(
-            f"A preset is one of {', '.join(PRESETS)}. Received: {preset_or_config!r}. Pass one "
-            "of them, or an AlbertConfig."
+            f"A preset is one of {', '.join(PRESETS)}. Received: {preset_or_config!r}."
+            + (f" Did you mean {close[0]!r}?" if close else "")
         )
     check_keys(overrides)
     return dataclasses.replace(config, **overrides)

@@ -1,7 +1,9 @@
 """A folder that appears whole or not at all."""
 
+import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +13,28 @@ from albert_keras.lock import lock
 
 def refuse_existing(target: str | Path) -> None:
     """Raises ValueError when something is at `target`: ask before hours of work, not after."""
-    if Path(target).exists():
+    if os.path.lexists(target):
         raise ValueError(
-            f"The output folder must not exist yet. Received: {target}. "
-            "Name another folder, or move that one away."
+            f"`folder` must not exist yet. Received: {target}. Name another folder, or move that "
+            "one away."
         )
+
+
+def refuse_unwritable(target: str | Path) -> None:
+    """Raises ValueError where no folder could be made, as on a read-only file system.
+
+    Nothing but an attempt tells that for every file system and user: a folder is made in the
+    nearest parent that exists, and removed.
+    """
+    parent = next(path for path in Path(target).absolute().parents if os.path.exists(path))
+    try:
+        with tempfile.TemporaryDirectory(prefix=".partial-", dir=parent):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"`folder` must be where a folder can be made. Received: {target}, and in {parent} "
+            f"none can ({error.strerror}). Name another place."
+        ) from error
 
 
 @contextmanager

@@ -12,6 +12,7 @@ and, when the command line has trained to the end,
 """
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 import albert_keras
 from albert_keras.json_file import check_object, read_json, write_json
 from albert_keras.lock import lock
-from albert_keras.new_folder import new_folder
+from albert_keras.new_folder import new_folder, refuse_unwritable
 
 SETTINGS, STATE, METRICS, TENSORBOARD = "run.json", "training", "metrics.jsonl", "tensorboard"
 SCORES, MODEL = "evaluation.json", "model"
@@ -29,12 +30,13 @@ _MOST_DIFFERENCES = 10
 
 
 def refuse_run(folder: str | Path) -> None:
-    """Raises ValueError when something is at `folder`, where a run is to begin."""
-    if Path(folder).exists():
+    """Raises ValueError when something is at `folder`, where a run is to begin, or none can be."""
+    if os.path.lexists(folder):
         raise ValueError(
-            f"The output folder must not exist yet. Received: {folder}. Name another, or go on "
-            "with the run in it (--resume)."
+            f"`folder` must not exist yet. Received: {folder}. Name another, or go on with the "
+            "run in it (--resume)."
         )
+    refuse_unwritable(folder)
 
 
 def begin_run(folder: str | Path, settings: Mapping[str, Any], *, resume: bool = False) -> None:

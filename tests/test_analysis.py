@@ -43,12 +43,14 @@ def test_a_run_that_has_not_ended_shows_how_far_it_is(run):
 def test_a_run_that_has_ended_shows_its_scores_and_its_model_too(run):
     (run / "training" / "step-40.index").write_bytes(b"")
     write_json(run / "evaluation.json", SCORES)
-    save_albert(build_classifier(build_albert("tiny"), 2), run / "model", labels=["no", "yes"])
+    classifier = build_classifier(build_albert("tiny"), 2)
+    save_albert(classifier, run / "model", labels=["no", "yes"], max_length=17)
     found = describe(run)
     assert found["kind"] == "run that has ended" and found["steps done"] == "40 of 40"
     assert found["score: accuracy"] == 0.75 and found["score: examples"] == 4
     assert found["labels"] == "2 labels (no, yes)" and found["batch_size"] == 8
     assert found["model"] == "albert_classifier" and found["hidden_size"] == 24
+    assert found["longest row of training"] == 17
 
 
 def test_the_versions_of_an_export_are_shown_in_their_order(export):

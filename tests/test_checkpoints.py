@@ -209,13 +209,26 @@ def test_heads_are_saved_with_their_settings(tmp_path, kind):
     for name, value in outputs(model).items():
         np.testing.assert_array_equal(outputs(loaded)[name], value)
     head = load_head(tmp_path / "x")
-    assert head["kind"] == kind
+    assert head["kind"] == kind and head["max_length"] == 17
     if kind == "pretrainer":
         settings = loaded.get_layer("masked_lm")
         assert (settings.max_predictions, settings.ngram, settings.rate) == (5, 2, 0.2)
     else:
         assert loaded.get_layer(f"{kind}_dropout").rate == head["dropout"] == 0.25
-        assert head["max_length"] == 17 and head.get("labels") == labels
+        assert head.get("labels") == labels
+
+
+def test_an_encoder_keeps_the_longest_row_of_training_and_none_is_unknown(tmp_path):
+    save_albert(tiny(), tmp_path / "x", max_length=17)
+    assert load_head(tmp_path / "x") == {"kind": "encoder", "max_length": 17}
+    save_albert(tiny(), tmp_path / "y")
+    assert load_head(tmp_path / "y")["max_length"] is None
+
+
+def test_the_longest_row_of_training_stays_where_the_head_is_left_out(tmp_path):
+    save_albert(tiny("pretrainer"), tmp_path / "x", max_length=17)
+    head = load_head(tmp_path / "x", allow_unused=["predictions.*", "sop_classifier.*"])
+    assert head == {"kind": "encoder", "max_length": 17}
 
 
 def test_sharing_that_their_config_cannot_say_is_written_as_copies(tmp_path):

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +13,21 @@ from pathlib import Path
 
 import pytest
 
-from albert_keras import cli
+from albert_keras import (
+    PRESETS,
+    Tokenizer,
+    __version__,
+    build_albert,
+    build_span_predictor,
+    cli,
+    load_albert,
+    save_albert,
+)
+from albert_keras.checkpoints import load_head
+from albert_keras.data.chunks import MAX_LENGTH, MIN_LENGTH
 from albert_keras.run_folder import only_process_in
+from albert_keras.tasks.common import OPTIMIZERS
+from albert_keras.text.vocabulary import train_vocabulary
 
 ROOT = Path(__file__).parents[1]
 SIZES = ["--preset", "tiny", "--length", "32", "--batch", "4"]
@@ -195,7 +209,7 @@ MISTAKES = {
         "at most",
     ),
     "no vocabulary": (
-        ["records", "text.txt", "--vocab", "text.txt", "--out", "new"], "SentencePiece"
+        ["records", "text.txt", "--vocab", "text.txt", "--out", "new"], "WordPiece vocabulary"
     ),
     "an output folder that exists": (
         ["records", "text.txt", "--vocab", "vocab", "--out", "records"],
@@ -252,22 +266,17 @@ MISTAKES = {
          "--steps", 5, "--set", "type_vocab_size=1"],
         "`type_vocab_size` must be at least 2",
     ),
-    "rows over the positions": (
-        ["finetune", "--model", "pretrained", "--train", "train.tsv", "--out", "new",
-         "--length", 65, "--steps", 2],
-        "--length must be from 3 to the model's 64",
+    "more characters than pieces": (
+        ["vocab", "text.txt", "--out", "new", "--size", 20], "--size 20. Ask for more pieces, or "
     ),
-    "records too short": (
-        ["records", "text.txt", "--vocab", "vocab", "--out", "new", "--length", 3],
-        "--length must be from 8",
-    ),
-    "too few pieces": (
-        ["vocab", "text.txt", "--out", "new", "--size", 3], "--size must be over .*--size 3"
+    "a classifier on a span predictor": (
+        ["finetune", "--model", "spans", "--train", "train.tsv", "--out", "new", "--steps", 2],
+        "--model must have a pooler.* Received: spans, a span predictor",
     ),
     "a table with commas": (
         ["finetune", "--model", "pretrained", "--train", "train.csv", "--out", "new",
          "--length", 32, "--steps", 2],
-        "train.csv",
+        "separated by tabs. Received: train.csv",
     ),
 }  # fmt: skip
 
@@ -285,6 +294,10 @@ def test_a_mistake_ends_with_code_2_a_reason_and_nothing_written(
     Path("cut/1").mkdir(parents=True, exist_ok=True)
     Path("cut/1/saved_model.pb").write_bytes(b"\x08")
     Path("strange.tsv").write_text("text\tlabel\nA text.\tnever\n")
+    if mistake.endswith("span predictor") and not Path("spans").exists():
+        tokenizer = Tokenizer.load("vocab")
+        encoder = build_albert("tiny", vocab_size=tokenizer.vocab_size)
+        save_albert(build_span_predictor(encoder), "spans", tokenizer)
     if mistake.startswith("another vocabulary") and not Path("other").exists():
         albert_keras("vocab", "text.txt", "--out", "other", "--size", 200)
     before = sorted(path for path in work.rglob("*"))
@@ -298,6 +311,7 @@ def test_a_mistake_ends_with_code_2_a_reason_and_nothing_written(
 
 PRETRAIN = ["pretrain", "--records", "records", "--vocab", "vocab", "--out", "new"]
 FINETUNE = ["finetune", "--model", "pretrained", "--train", "train.tsv", "--out", "new"]
+RECORDS = ["records", "text.txt", "--vocab", "vocab", "--out", "new"]
 AT_ONCE = {
     "a missing corpus": (["vocab", "none.txt", "--out", "new", "--size", 50], "none.txt"),
     "a missing vocabulary": (
@@ -318,7 +332,66 @@ AT_ONCE = {
     "a mask rate that is none": (
         [*PRETRAIN, "--steps", 5, "--mask-rate", "inf"], "--mask-rate must .*inf"
     ),
-    "no such preset": ([*PRETRAIN, "--steps", 5, "--preset", "huge"], "A preset is one of"),
+    "no such preset": (
+        [*PRETRAIN, "--steps", 5, "--preset", "smal"], "'smal'. Did you mean 'small'\\?\n$"
+    ),
+    "no such optimizer": (
+        [*PRETRAIN, "--steps", 5, "--optimizer", "sgd"], "--optimizer.*'lamb'.*'adamw'"
+    ),
+    "no such optimizer of fine-tuning": (
+        [*FINETUNE, "--steps", 5, "--optimizer", "sgd"], "--optimizer.*'lamb'.*'adamw'"
+    ),
+    "a run under a file": (
+        [*PRETRAIN[:-1], "text.txt/run", "--steps", 5],
+        "--out must be where .*text.txt/run, .*Not a dir"
+    ),
+    "a run where none can be": (
+        [*FINETUNE[:-1], "text.txt/x/y", "--steps", 5], "--out must be where .*text.txt/x/y"
+    ),
+    "a vocabulary under a file": (
+        ["vocab", "text.txt", "--out", "text.txt/v", "--size", 50], "--out must be where"
+    ),
+    "records under a file": (
+        ["records", "text.txt", "--vocab", "vocab", "--out", "text.txt/r"], "--out must be where"
+    ),
+    "an export under a file": (
+        ["export", "--model", "finetuned", "--out", "text.txt/e"], "--out must be where"
+    ),
+    "sequences over the positions": (
+        [*PRETRAIN, "--steps", 5, "--preset", "tiny", "--length", 65], "--length .*64 positions"
+    ),
+    "rows over the positions": (
+        [*FINETUNE, "--steps", 5, "--length", 65], "--length must be at most the 64 positions"
+    ),
+    "served rows over the positions": (
+        ["export", "--model", "finetuned", "--out", "new", "--length", 65],
+        "--length must be at most the 64 positions"
+    ),
+    "no version": (["export", "--model", "finetuned", "--out", "new", "--version", 0], "--version"),
+    "a version that exists": (
+        ["export", "--model", "finetuned", "--out", "versions", "--version", 9],
+        "--version must be a new one.*versions/9 exists. The next is --version 11"
+    ),
+    "a model of a run that has not ended": (
+        ["finetune", "--model", "unfinished", *FINETUNE[3:], "--steps", 5],
+        "Received: unfinished, which has not.* --resume",
+    ),
+    "an export of a run that has not ended": (
+        ["export", "--model", "unfinished", "--out", "new"], "Received: unfinished, which has not"
+    ),
+    "no checkpoint": (["export", "--model", "vocab", "--out", "new"], "config.json.*: vocab"),
+    "too short records": ([*RECORDS, "--length", 3], "--length"),
+    "no workers": ([*RECORDS, "--workers", 0], "--workers"),
+    "no shards": ([*RECORDS, "--shards", 0], "--shards"),
+    "more short ones than all": ([*RECORDS, "--short-fraction", 3], "--short-fraction"),
+    "too few pieces": (["vocab", "text.txt", "--out", "new", "--size", 3], "--size"),
+    "no sentence to train on": (
+        ["vocab", "text.txt", "--out", "new", "--size", 50, "--max-sentences", 0],
+        "--max-sentences"
+    ),
+    "pieces without a vocabulary": (
+        ["inspect", "records", "--tokenize", "x"], "--tokenize needs a vocabulary.*: records"
+    ),
     "a field that is none": ([*PRETRAIN, "--steps", 5, "--set", "layers=3"], "layers"),
     "no mask rate": ([*PRETRAIN, "--steps", 5, "--mask-rate", 0], "--mask-rate must be above 0"),
     "no rate for adamw": (
@@ -351,7 +424,162 @@ def test_a_mistake_in_a_name_or_number_is_told_before_tensorflow_starts(
     for module in (cli.data, cli.pretraining, cli.finetuning, cli.serving):
         monkeypatch.setattr(module, "start_tensorflow", started)
     monkeypatch.chdir(work)
+    for number in ("1", "9", "10", "11old"):
+        Path("versions", number).mkdir(parents=True, exist_ok=True)
+    Path("unfinished").mkdir(exist_ok=True)
+    Path("unfinished", "run.json").write_text("{}")
     arguments, reason = AT_ONCE[mistake]
     code, out, err = albert_keras(*arguments)
     assert code == 2 and re.search(reason, out + err), err
     assert not (work / "new").exists()
+
+
+def test_the_ranges_of_options_are_those_of_the_library(work, albert_keras, monkeypatch, tmp_path):
+    def started():
+        raise ValueError("TensorFlow was started")
+
+    monkeypatch.setattr(cli.data, "start_tensorflow", started)
+    corpus = work / "text.txt"
+    vocab = ["vocab", corpus, "--out", tmp_path / "x", "--size"]
+    records = ["records", corpus, "--vocab", work / "vocab", "--out", tmp_path / "x", "--length"]
+    for arguments, inside, outside in (
+        (vocab, 14, 13),
+        (records, MIN_LENGTH, MIN_LENGTH - 1),
+        (records, MAX_LENGTH, MAX_LENGTH + 1),
+    ):
+        assert "TensorFlow was started" in albert_keras(*arguments, inside)[2]
+        assert arguments[-1] in albert_keras(*arguments, outside)[2]
+    with pytest.raises(ValueError, match="must be over 13,"):
+        train_vocabulary(["a"], 13)
+
+
+def test_the_optimizers_of_the_command_line_are_those_of_the_library():
+    assert tuple(cli.runs.OptimizerName) == OPTIMIZERS
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("`recipe.learning_rate` was 1, is 2", "--learning-rate was 1, is 2"),
+        ("`config.hidden_size` was 1, is 2", "--set hidden_size was 1, is 2"),
+        ("only where `allow_missing` has", "only where --allow-missing has"),
+        ("`folder` must not exist yet", "DEST must not exist yet"),
+        # A key of a file that is named before keeps its name.
+        ("x/albert_keras.json: `head` must have", "x/albert_keras.json: `head` must have"),
+        ("x/albert_keras.json: `dropout` must be", "x/albert_keras.json: `dropout` must be"),
+        ("`hidden_size` must be a multiple", "`hidden_size` must be a multiple"),
+    ],
+)
+def test_an_error_has_the_words_of_the_command_line(message, words):
+    flags = {**cli.startup.FLAGS, **cli.startup.FLAGS_OF["convert"]}
+    assert cli.startup.in_the_users_words(message, flags) == words
+
+
+def test_the_version_is_printed(albert_keras):
+    assert albert_keras("--version") == (0, f"albert-keras {__version__}\n", "")
+
+
+def test_the_help_names_every_preset(albert_keras):
+    shown = "".join(albert_keras("pretrain", "--help")[1].split())  # wrapped, at hyphens too
+    assert ",".join(PRESETS) in shown
+
+
+def test_pretraining_records_its_length_and_fine_tuning_starts_from_it(work, albert_keras):
+    assert load_head(work / "pretrained" / "model")["max_length"] == 32
+    arguments = ["finetune", "--model", work / "pretrained", "--train", work / "train.tsv"]
+    arguments += ["--batch", 4, "--steps", 1]
+    code, _, err = albert_keras(*arguments, "--out", work / "as-pretrained")
+    assert code == 0 and "note:" not in err
+    assert load_head(work / "as-pretrained" / "model")["max_length"] == 32
+    code, _, err = albert_keras(*arguments, "--out", work / "longer", "--length", 40)
+    assert code == 0 and "positions from 32 on were not trained there; --length 40" in err
+    assert load_head(work / "longer" / "model")["max_length"] == 40
+
+
+def test_rows_of_unknown_length_are_no_longer_than_the_positions(work, albert_keras):
+    model, tokenizer = load_albert(work / "pretrained" / "model")
+    save_albert(model, work / "unknown", tokenizer)
+    arguments = ["finetune", "--model", work / "unknown", "--train", work / "train.tsv"]
+    arguments += ["--batch", 4, "--steps", 1, "--out", work / "of-unknown"]
+    code, _, err = albert_keras(*arguments)
+    assert code == 0 and "note:" not in err
+    assert load_head(work / "of-unknown" / "model")["max_length"] == 64  # not 128
+
+
+def test_a_score_no_better_than_the_most_frequent_label_is_remarked(work, albert_keras):
+    lines = (work / "train.tsv").read_text().splitlines()
+    [frequent] = {line.split("\t")[1] for line in lines[1:3]}
+    alone = [line for line in lines[1:] if line.endswith(f"\t{frequent}")]
+    (work / "frequent.tsv").write_text("\n".join([lines[0], *alone]) + "\n")
+    arguments = ["finetune", "--model", work / "pretrained", "--train", work / "train.tsv"]
+    arguments += ["--dev", work / "frequent.tsv", "--batch", 4, "--steps", 1]
+    code, _, err = albert_keras(*arguments, "--out", work / "one-step")
+    assert code == 0 and "note: that is no better" in err  # than 1.0
+
+
+def finetune_again(work, model, **others):
+    options = {"batch": 4, "epochs": 0.1, "log-every": 2, **others}
+    return [
+        *("finetune", "--model", model, "--train", work / "train.tsv", "--out", work / "again"),
+        *(part for name, value in options.items() for part in (f"--{name}", value)),
+    ]
+
+
+def test_a_run_goes_on_with_the_same_model_by_any_path_and_with_no_other(work, albert_keras):
+    shutil.copytree(work / "pretrained", work / "copy")
+    assert albert_keras(*finetune_again(work, work / "pretrained"))[0] == 0
+    for same in (work / "pretrained" / "model", work / "vocab" / ".." / "copy"):
+        code, _, err = albert_keras(*finetune_again(work, same), "--resume")
+        assert code == 0, err
+    code, _, err = albert_keras(*finetune_again(work, work / "finetuned"), "--resume")
+    assert code == 2 and "what --model holds (sha256) was " in err
+
+
+@pytest.mark.parametrize(
+    ("others", "lines"),
+    [
+        ({"epochs": 0.2}, ["--steps was {steps}, is {twice}"]),
+        ({"batch": 8}, ["--batch was 4, is 8"]),
+        ({"learning-rate": 1e-4}, ["--learning-rate was 3e-05, is 0.0001"]),
+        ({"warmup": 0.9}, ["--warmup was {warmup}, is {most}"]),
+    ],
+)
+def test_settings_that_differ_are_named_by_their_flags_and_no_others_are(
+    work, albert_keras, others, lines
+):
+    if not (work / "again").exists():
+        assert albert_keras(*finetune_again(work, work / "pretrained"))[0] == 0
+    examples = len((work / "train.tsv").read_text().splitlines()) - 1
+    steps = round(0.1 * examples / 4)
+    values = {"steps": steps, "twice": round(0.2 * examples / 4)}
+    values |= {"warmup": round(0.1 * steps), "most": round(0.9 * steps)}
+    code, _, err = albert_keras(*finetune_again(work, work / "pretrained", **others), "--resume")
+    assert code == 2
+    found = [line.strip() for line in err.splitlines() if line.startswith(" ")]
+    assert found == [line.format(**values) for line in lines]
+
+
+def test_settings_of_pretraining_that_differ_are_named_by_their_flags(work, albert_keras):
+    arguments = ["pretrain", "--records", work / "records", "--vocab", work / "pretrained", *SIZES]
+    arguments += ["--out", work / "lamb", "--steps", 40]
+    assert albert_keras(*arguments)[0] == 0
+    others = ["--resume", "--steps", 80, "--batch", 2, "--set", "hidden_size=26"]
+    code, _, err = albert_keras(*arguments, *others, "--mask-rate", 0.2)
+    assert code == 2
+    assert [line.strip() for line in err.splitlines() if line.startswith(" ")] == [
+        "--set hidden_size was 24, is 26",
+        "--batch was 4, is 2",
+        "--steps was 40, is 80",
+        "--mask-rate was 0.15, is 0.2",
+    ]
+
+
+def test_few_chunks_of_two_sentences_are_remarked(work, albert_keras):
+    paragraphs = ["A first one. " * 5] * 9
+    (work / "lines.txt").write_text("\n\n".join([*paragraphs, "One line.\nAnother line."]))
+    arguments = ["records", work / "lines.txt", "--vocab", work / "pretrained", "--length", 64]
+    code, _, err = albert_keras(*arguments, "--out", work / "lines")
+    assert code == 0 and "note: 1 of 10 chunks have two sentences" in err
+    assert "use --sentences split" in err
+    code, _, err = albert_keras(*arguments, "--out", work / "split", "--sentences", "split")
+    assert (code, err) == (0, "")

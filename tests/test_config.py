@@ -3,7 +3,13 @@ import json
 
 import pytest
 
-from albert_keras.config import PRESETS, AlbertConfig, SharingPattern, shortest_sharing
+from albert_keras.config import (
+    PRESETS,
+    AlbertConfig,
+    SharingPattern,
+    config_from,
+    shortest_sharing,
+)
 
 pytestmark = pytest.mark.both_kerases
 
@@ -84,6 +90,12 @@ def test_a_config_survives_json(sharing):
 def test_a_config_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         AlbertConfig().hidden_size = 3
+
+
+def test_an_unknown_preset_is_refused_with_all_names_and_a_suggestion():
+    with pytest.raises(ValueError, match="one of base, .*small.*'smal'. Did you mean 'small'") as e:
+        config_from("smal", {})
+    assert all(name in str(e.value) for name in PRESETS)
 
 
 def test_an_unknown_key_is_refused_with_a_suggestion():

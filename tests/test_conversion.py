@@ -82,7 +82,9 @@ def test_the_vocabulary_goes_along(albert_keras, tmp_path):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["absent"], "absent, which does not exist"),
+        (["absent"], "SOURCE must be there. Received: absent, which does not exist"),
+        ([VOCABULARY.parent / "no.ckpt"], "SOURCE must be there. Received: "),
+        ([GOLDENS / "huggingface_tiny", "--head", "classifier"], "--head is for Google's"),
         ([GOLDENS / "huggingface_tiny", "--vocab", "absent.model"], "--vocab must be there"),
         ([GOLDENS / "huggingface_tiny", "--report", "absent.npz"], "--report must be there"),
         ([GOLDENS / "huggingface_tiny", "--set", "hidden_size=24"], "hidden_size"),
@@ -95,6 +97,15 @@ def test_mistakes_end_with_code_2_and_nothing_written(albert_keras, tmp_path, ar
     code, _, err = albert_keras("convert", source, tmp_path / "x", *options)
     assert code == 2 and message in err and "Traceback" not in err
     assert not (tmp_path / "x").exists()
+
+
+def test_a_destination_is_named_as_the_argument_it_is(albert_keras, tmp_path):
+    source = GOLDENS / "huggingface_tiny"
+    code, _, err = albert_keras("convert", source, tmp_path)
+    assert code == 2 and f"DEST must not exist yet. Received: {tmp_path}" in err
+    (tmp_path / "file").write_text("")
+    code, _, err = albert_keras("convert", source, tmp_path / "file" / "x")
+    assert code == 2 and "DEST must be where a folder can be made" in err
 
 
 def test_the_exact_gelu_of_a_hugging_face_folder_is_remarked(albert_keras, tmp_path):

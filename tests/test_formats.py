@@ -68,6 +68,8 @@ def test_a_classifier_keeps_its_labels_and_its_length(tmp_path):
     save_albert(classifier, tmp_path / "x", small_tokenizer(), LABELS, max_length=48)
     read = import_checkpoint(tmp_path / "x")
     assert (read.labels, read.max_length) == (LABELS, 48)
+    with_out = import_checkpoint(tmp_path / "x", allow_unused=["classifier.*"])
+    assert (with_out.labels, with_out.max_length) == (None, 48)
     assert read.tokenizer.sha256 == small_tokenizer().sha256
     read = import_checkpoint(tmp_path / "x", allow_unused=["classifier.*"])
     assert read.model.name == "albert" and read.labels is None

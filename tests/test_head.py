@@ -219,6 +219,7 @@ def test_the_settings_of_a_head_stay_where_only_a_part_is_left_out(tmp_path):
     "head",
     [
         {"kind": "span_predictor", "dropout": 0.1},
+        {"kind": "encoder"},
         {"kind": "span_predictor", "dropout": 0.1, "max_length": 9, "labels": ["a"]},
         {"kind": "multiple_choice", "max_length": 9},
         {"kind": "squad2", "dropout": 0.1, "max_length": 9},

@@ -32,7 +32,10 @@ MAY_IMPORT = {
     "reshaping": ["config", "model"],
     # The SOP label is defined once, beside the head whose columns it numbers.
     "data": ["text", "masking", "new_folder", "json_file", "layers.sop_head"],
+    # Finds it without TensorFlow.
+    "checkpoint_folder": ["json_file", "run_folder", "text.tokenizer_folder"],
     "checkpoints": [
+        "checkpoint_folder",
         *("config", "model", "task_models", "reshaping", "layers", "losses", "text"),
         *("new_folder", "json_file"),
     ],
@@ -45,7 +48,7 @@ MAY_IMPORT = {
     ],
     "analysis": [
         *("config", "model", "layers", "text", "data", "checkpoints", "run_folder", "json_file"),
-        "served_folder",
+        *("served_folder", "checkpoint_folder"),
     ],
     "export": ["config", "model", "text", "new_folder", "json_file", "served_folder"],
 }

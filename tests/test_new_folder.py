@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from albert_keras import lock
-from albert_keras.new_folder import new_folder, refuse_existing
+from albert_keras.new_folder import new_folder, refuse_existing, refuse_unwritable
 
 
 def test_the_folder_appears_when_the_block_ends(tmp_path):
@@ -33,6 +34,24 @@ def test_an_existing_folder_is_refused_before_the_block_runs(tmp_path):
             raise AssertionError("not reached")
     with pytest.raises(ValueError, match="must not exist yet"):
         refuse_existing(tmp_path / "mine")
+
+
+def test_where_no_folder_can_be_made_is_told_and_the_attempt_leaves_nothing(tmp_path):
+    (tmp_path / "file").write_text("")
+    for target in (tmp_path / "file" / "x", tmp_path / "file" / "x" / "y"):
+        with pytest.raises(ValueError, match=f"Received: {target}, and in .*Not a directory"):
+            refuse_unwritable(target)
+    if Path("/proc").is_dir():  # where even the superuser, whom no mode stops, makes none
+        with pytest.raises(ValueError, match="Received: /proc/x/y, and in /proc none can"):
+            refuse_unwritable("/proc/x/y")
+    refuse_unwritable(tmp_path / "new" / "one")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_link_that_leads_nowhere_is_something(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="must not exist yet"):
+        refuse_existing(tmp_path / "link")
 
 
 def test_a_folder_made_meanwhile_is_not_overwritten(tmp_path):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from albert_keras import lock, run_folder
-from albert_keras.run_folder import begin_run, only_process_in, run_settings
+from albert_keras.run_folder import begin_run, only_process_in, refuse_run, run_settings
 
 HOLD = (
     "import sys\n"
@@ -27,6 +27,12 @@ def run(tmp_path):
 def test_a_folder_that_exists_is_not_begun_again(run):
     with pytest.raises(ValueError, match="must not exist yet.*--resume"):
         begin_run(run, {"batch": 8})
+
+
+def test_a_run_where_no_folder_can_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="where a folder can be made. Received: .*file/run"):
+        refuse_run(tmp_path / "file" / "run")
 
 
 def test_a_run_that_fails_to_begin_leaves_no_folder(tmp_path, monkeypatch):

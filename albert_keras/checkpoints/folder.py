@@ -21,6 +21,7 @@ from typing import Any
 import tensorflow as tf
 
 import albert_keras
+from albert_keras.checkpoint_folder import CONFIG, WEIGHTS
 from albert_keras.checkpoints.filling import Fit, unmatched
 from albert_keras.checkpoints.head import (
     build_head,
@@ -50,8 +51,6 @@ from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.tokenizer_folder import find_vocabulary
 
 FORMAT = 1
-CONFIG = "config.json"
-WEIGHTS = "model.safetensors"
 OURS = "albert_keras.json"
 OURS_KEYS = {
     *("format", "library_version", "sharing", "head", "sop_in_order"),
@@ -79,8 +78,8 @@ def save_albert(
         folder: where to; it must not exist yet.
         tokenizer: saved with the model when given. Default None.
         labels: a classifier's label names, in the order of its logits.
-        max_length: pieces of the longest row that a task's model was trained on; an export cuts
-            texts there. Default None, not known.
+        max_length: pieces of the longest row that the model was trained on. Fine-tuning starts
+            from it, and an export cuts texts there. Default None, not known.
         replace: put it in the place of an earlier checkpoint folder. Default False.
 
     Raises:
@@ -202,37 +201,28 @@ def is_folder(path: str | Path) -> bool:
     return (Path(path) / CONFIG).is_file()
 
 
-def find_checkpoint(folder: str | Path) -> Path:
-    """`folder` itself if it is a checkpoint, else the `model` in it, as a run's folder has one.
-
-    Raises:
-        ValueError: neither is.
-    """
-    for path in (Path(folder), Path(folder) / "model"):
-        if (path / CONFIG).is_file():
-            return path
-    raise ValueError(
-        f"A checkpoint folder holds {CONFIG} and {WEIGHTS}. Received: {folder}, which has none, "
-        "nor a model/ that has."
-    )
-
-
-def load_head(folder: str | Path) -> dict[str, Any]:
+def load_head(folder: str | Path, *, allow_unused: Sequence[str] = ()) -> dict[str, Any]:
     """What stands on the encoder in a folder: `kind` ("encoder", "pretrainer", "classifier",
-    "span_predictor" or "multiple_choice"), and of the last three `dropout` and `max_length`; of a
-    classifier `labels`, in the order of its logits."""
+    "span_predictor" or "multiple_choice") and `max_length`, pieces of the longest row of training
+    or None; of the last three `dropout`; of a classifier `labels`, in the order of its logits.
+
+    Args:
+        allow_unused: as `load_albert` was given it.
+    """
     folder = Path(folder)
-    return _head(folder, *_read(folder))
+    return _head(folder, *_read(folder), allow_unused)
 
 
-def _head(folder, fields, ours, allow_unused=()):
+def _head(folder, fields, ours, allow_unused):
     if ours is not None and not allow_unused:
         return ours["head"]
     names = unmatched(shapes_in(folder / WEIGHTS), allow_unused)
     head = head_in_file(names, fields, str(folder / CONFIG))
-    if ours is not None and head["kind"] == ours["head"]["kind"]:
+    if ours is None:
+        return head
+    if head["kind"] == ours["head"]["kind"]:
         return ours["head"]
-    return head
+    return {**head, "max_length": ours["head"]["max_length"]}
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:

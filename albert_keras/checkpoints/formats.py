@@ -115,11 +115,8 @@ def import_checkpoint(
     if vocab is not None or settings != dict.fromkeys(settings):
         tokenizer = Tokenizer.load(vocab or source, **settings)
         check_size(tokenizer, config_of(model))
-    labels = max_length = None
-    if model.name != "albert":  # a head may have been left out
-        settings = load_head(source)
-        labels, max_length = settings.get("labels"), settings.get("max_length")
-    return Imported(HUGGING_FACE, model, fit, tokenizer, labels, max_length)
+    head = load_head(source, allow_unused=allow_unused)
+    return Imported(HUGGING_FACE, model, fit, tokenizer, head.get("labels"), head["max_length"])
 
 
 def _vocabulary_in(folder: Path) -> Path | None:

@@ -21,16 +21,16 @@ ARCHITECTURES = {
     "span_predictor": "AlbertForQuestionAnswering",
     "multiple_choice": "AlbertForMultipleChoice",
 }
-# What `albert_keras.json` says of each kind: the arguments of its builder, and of a task's model
-# the longest row that it was trained on.
+# What `albert_keras.json` says of each kind: the arguments of its builder, and `max_length`, the
+# longest row of training.
 SETTINGS = {
     "encoder": (),
     "pretrainer": (
         *("max_predictions", "ngram", "rate", "mask_fraction", "random_fraction", "mask_id"),
     ),
-    "classifier": ("labels", "dropout", "max_length"),
-    "span_predictor": ("dropout", "max_length"),
-    "multiple_choice": ("dropout", "max_length"),
+    "classifier": ("labels", "dropout"),
+    "span_predictor": ("dropout",),
+    "multiple_choice": ("dropout",),
 }
 
 
@@ -42,7 +42,7 @@ def head_of(
     Args:
         model: an encoder, or one built around it.
         labels: a classifier's label names, in the order of its logits.
-        max_length: a task model's longest row of training in pieces, None where it is not known.
+        max_length: the longest row of training in pieces, None where it is not known.
 
     Raises:
         ValueError: labels for a model without them, none for a classifier, or not one for each
@@ -74,14 +74,15 @@ def head_of(
     if "masked_lm" in layers and "sop" in layers:
         masked_lm = layers["masked_lm"]
         settings = {name: getattr(masked_lm, name) for name in SETTINGS["pretrainer"]}
-        return {"kind": "pretrainer", **settings}
-    return {"kind": "encoder"}
+        return {"kind": "pretrainer", **settings, "max_length": max_length}
+    return {"kind": "encoder", "max_length": max_length}
 
 
 def check_head(head: Any, where: str) -> None:
     """Raises a `ValueError` for what `head_of` cannot have written; `where` names the file."""
     kind = head.get("kind") if isinstance(head, Mapping) else None
-    if not isinstance(kind, str) or kind not in SETTINGS or set(head) != {"kind", *SETTINGS[kind]}:
+    known = isinstance(kind, str) and kind in SETTINGS
+    if not known or set(head) != {"kind", "max_length", *SETTINGS[kind]}:
         raise ValueError(
             f"{where}: `head` must have a kind, one of {', '.join(SETTINGS)}, and the settings of "
             f"that kind. Received: {head!r}. The file is damaged, or of another version."
@@ -89,7 +90,7 @@ def check_head(head: Any, where: str) -> None:
     labels = head.get("labels", ["", ""])
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise ValueError(f"{where}: `labels` must be a list of names. Received: {labels!r}.")
-    numbers = {name: head[name] for name in SETTINGS[kind] if name != "labels"}
+    numbers = {name: head[name] for name in head if name not in ("kind", "labels")}
     for name, value in numbers.items():
         unknown = name in ("max_predictions", "max_length") and value is None
         if type(value) not in (int, float) and not unknown:
@@ -113,7 +114,7 @@ def head_in_file(names: Iterable[str], fields: Mapping[str, Any], where: str) ->
     """
     heads = {name.split(".")[0] for name in names} - {"albert", "embeddings", "encoder", "pooler"}
     if not heads:
-        return {"kind": "encoder"}
+        return {"kind": "encoder", "max_length": None}
     architecture = _architecture(fields, where)
     # Their masked-LM class is our pretrainer without the SOP head.
     known = (*ARCHITECTURES.values(), "AlbertForMaskedLM")
@@ -127,7 +128,8 @@ def head_in_file(names: Iterable[str], fields: Mapping[str, Any], where: str) ->
         return _pooled_head(architecture, fields, where)
     if "qa_outputs" in heads:
         return {"kind": "span_predictor", "dropout": 0.0, "max_length": None}
-    return {"kind": "pretrainer" if heads & {"predictions", "sop_classifier"} else "encoder"}
+    kind = "pretrainer" if heads & {"predictions", "sop_classifier"} else "encoder"
+    return {"kind": kind, "max_length": None}
 
 
 def _architecture(fields, where):
@@ -160,7 +162,9 @@ def build_head(encoder: tf.keras.Model, head: Mapping[str, Any]) -> tf.keras.Mod
     """The model of `head` around `encoder`."""
     kind = head["kind"]
     if kind == "pretrainer":
-        return build_pretrainer(encoder, **{k: v for k, v in head.items() if k != "kind"})
+        # A folder of Hugging Face's says nothing of masking: the builder's defaults.
+        settings = {name: head[name] for name in SETTINGS[kind] if name in head}
+        return build_pretrainer(encoder, **settings)
     if kind == "classifier":
         return build_classifier(encoder, len(head["labels"]), head["dropout"])
     if kind == "span_predictor":

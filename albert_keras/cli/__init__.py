@@ -5,9 +5,11 @@ anything imports TensorFlow (Keras 3 fails under some distribution strategies).
 """
 
 import os
+from typing import Annotated
 
 import typer
 
+import albert_keras
 from albert_keras.cli import conversion, data, finetuning, pretraining, serving
 from albert_keras.cli.startup import as_command
 
@@ -19,6 +21,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"albert-keras {albert_keras.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """What may stand before a command."""
+
 
 # In the order of use. Each checks what it can before it starts TensorFlow.
 for command in (

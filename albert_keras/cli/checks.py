@@ -3,11 +3,30 @@
 import math
 from pathlib import Path
 
+from albert_keras.checkpoint_folder import positions_in
+from albert_keras.new_folder import refuse_existing, refuse_unwritable
+
 
 def refuse_missing(path: str | Path, flag: str) -> None:
     """Raises ValueError unless something is at `path`, which was given as `flag`."""
     if not Path(path).exists():
         raise ValueError(f"{flag} must be there. Received: {path}, which does not exist.")
+
+
+def refuse_out(folder: str | Path) -> None:
+    """Raises ValueError unless a command can make `folder`, where nothing may be yet."""
+    refuse_existing(folder)
+    refuse_unwritable(folder)
+
+
+def refuse_length(length: int | None, checkpoint: Path) -> None:
+    """Raises ValueError for a --length above the positions of the model in a checkpoint folder."""
+    positions = positions_in(checkpoint)
+    if length is not None and length > positions:
+        raise ValueError(
+            f"--length must be at most the {positions} positions of the model. Received: {length}, "
+            f"for {checkpoint}."
+        )
 
 
 def refuse_duration(**given: float | None) -> None:

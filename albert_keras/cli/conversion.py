@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from albert_keras.cli.checks import refuse_missing
+from albert_keras.checkpoint_folder import find_tokenizer
+from albert_keras.cli.checks import refuse_missing, refuse_out
 from albert_keras.cli.fields import Set, fields_in
 from albert_keras.cli.startup import start_tensorflow
 
@@ -50,12 +51,12 @@ def convert(
     ] = None,
 ) -> None:
     """Read a checkpoint of any known format, check it, and write it as another."""
-    from albert_keras.new_folder import refuse_existing
-
-    for path, flag in ((source.parent, "SOURCE"), (vocab, "--vocab"), (report, "--report")):
+    if not Path(f"{source}.index").exists():  # a TensorFlow checkpoint's prefix is no file
+        refuse_missing(source, "SOURCE")
+    for path, flag in ((vocab, "--vocab"), (report, "--report")):
         if path is not None:
             refuse_missing(path, flag)
-    refuse_existing(dest)
+    refuse_out(dest)
     settings = fields_in(set_)
     start_tensorflow()
     from albert_keras.checkpoints import save_albert
@@ -66,7 +67,7 @@ def convert(
 
     read = import_checkpoint(
         source,
-        vocab=vocab,
+        vocab=vocab and find_tokenizer(vocab),
         lowercase=lowercase,
         keep_accents=keep_accents,
         head=head,

@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from albert_keras.checkpoint_folder import find_tokenizer
 from albert_keras.cli.checks import refuse_duration, refuse_missing, refuse_schedule, refuse_share
 from albert_keras.cli.fields import Set, fields_in
 from albert_keras.cli.runs import (
     LogEvery,
     Minutes,
     Optimizer,
+    OptimizerName,
     Out,
     Resume,
     SaveEvery,
@@ -22,22 +24,22 @@ from albert_keras.cli.runs import (
     write_scores,
 )
 from albert_keras.cli.startup import start_tensorflow
-from albert_keras.config import config_from
-from albert_keras.run_folder import MODEL
+from albert_keras.config import PRESETS, config_from
+from albert_keras.run_folder import MODEL, run_recipe
 
 
 def pretrain(
     records: Annotated[Path, typer.Option(help="Folder of `albert-keras records`.")],
     vocab: Annotated[Path, typer.Option(help="The vocabulary of the records.")],
     out: Out,
-    preset: Annotated[str, typer.Option(help="base, large, xlarge, xxlarge, small, ...")] = "base",
+    preset: Annotated[str, typer.Option(help=", ".join(PRESETS) + ".")] = "base",
     set_: Set = None,
     dev: Annotated[Path | None, typer.Option(help="Held-out records to score at the end.")] = None,
     length: Annotated[int, typer.Option(min=5, help="Sequence length in pieces.")] = 128,
     batch: Annotated[int, typer.Option(min=1, help="Sequences in a batch.")] = 32,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps.")] = None,
     minutes: Minutes = None,
-    optimizer: Optimizer = "lamb",
+    optimizer: Optimizer = OptimizerName.LAMB,
     learning_rate: Annotated[
         float | None,
         typer.Option(
@@ -60,19 +62,27 @@ def pretrain(
         if path is not None:
             refuse_missing(path, flag)
     refuse_duration(steps=steps, minutes=minutes)
-    learning_rate = _paper_rate(optimizer, batch) if learning_rate is None else learning_rate
+    check_out(out, resume)
+    if learning_rate is None:
+        # Of the run's own batch: another --batch is one difference, not two.
+        begun = run_recipe(out) if resume else {}
+        learning_rate = _paper_rate(optimizer, begun.get("batch_size", batch))
     refuse_schedule(learning_rate, warmup, steps)
     refuse_share(mask_rate, "--mask-rate")
     fields = fields_in(set_)
-    config_from(preset, fields)  # refuses what makes no model
-    check_out(out, resume)
+    positions = config_from(preset, fields).max_position_embeddings  # refuses what makes no model
+    if length > positions:
+        raise ValueError(
+            f"--length must be at most the model's {positions} positions. Received: {length}. "
+            "Shorten it, or add --set max_position_embeddings=..."
+        )
     start_tensorflow()
     from albert_keras.checkpoints import save_albert
     from albert_keras.data.records import RecordSet
     from albert_keras.tasks import pretraining
     from albert_keras.text.tokenizer import Tokenizer
 
-    tokenizer = Tokenizer.load(vocab)
+    tokenizer = Tokenizer.load(find_tokenizer(vocab))
     train_set = RecordSet.load(records, tokenizer)
     dev_set = RecordSet.load(dev, tokenizer) if dev else None
     config = config_from(preset, {"vocab_size": tokenizer.vocab_size, **fields})
@@ -118,11 +128,11 @@ def pretrain(
         if dev_set is not None:
             scores = pretraining.evaluate(pretrainer, dev_set, tokenizer, sequence_length=length)
             write_scores(out, scores)
-        save_albert(pretrainer, out / MODEL, tokenizer=tokenizer, replace=True)
+        save_albert(pretrainer, out / MODEL, tokenizer=tokenizer, max_length=length, replace=True)
 
 
 def _paper_rate(optimizer, batch):
     """The rate of the paper's run for another batch, by the square-root rule of the LAMB paper."""
-    if optimizer != "lamb":
+    if optimizer != OptimizerName.LAMB:
         raise ValueError(f"--learning-rate must be given for {optimizer}; lamb has a default.")
     return 1.76e-3 * math.sqrt(batch / 4096)

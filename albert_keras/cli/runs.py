@@ -2,6 +2,7 @@
 
 import dataclasses
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -19,12 +20,20 @@ from albert_keras.run_folder import (
     run_settings,
 )
 
+
+class OptimizerName(StrEnum):
+    """What --optimizer may be."""
+
+    LAMB = "lamb"
+    ADAMW = "adamw"
+
+
 Out = Annotated[Path, typer.Option(help="Folder of the run; its model is in OUT/model.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")]
 Minutes = Annotated[
     float | None, typer.Option(help="Instead of --steps: as many as this machine makes.")
 ]
-Optimizer = Annotated[str, typer.Option(help='"lamb" or "adamw".')]
+Optimizer = Annotated[OptimizerName, typer.Option(help="Weight decay and clipping are set.")]
 LogEvery = Annotated[int, typer.Option(min=1, help="Steps between two lines of OUT/metrics.jsonl.")]
 SaveEvery = Annotated[
     int, typer.Option(min=1, help="Steps between two saves of the training state.")
@@ -46,7 +55,9 @@ def timed(recipe, steps, minutes, warmup, resumed, count_steps):
     elif steps is None:
         steps = count_steps()
     refuse_schedule(recipe.learning_rate, warmup, steps)
-    warmup_steps = round(warmup * steps) if warmup < 1 else round(warmup)
+    # A share of the run's own steps: other --steps are one difference, not two.
+    whole = steps if resumed is None else run_recipe(resumed)["total_steps"]
+    warmup_steps = round(warmup * whole) if warmup < 1 else round(warmup)
     return dataclasses.replace(recipe, total_steps=steps, warmup_steps=warmup_steps)
 
 

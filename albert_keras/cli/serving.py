@@ -6,29 +6,35 @@ from typing import Annotated
 
 import typer
 
-from albert_keras.cli.checks import refuse_missing
+from albert_keras.checkpoint_folder import find_checkpoint, find_tokenizer
+from albert_keras.cli.checks import refuse_length, refuse_missing, refuse_out
 from albert_keras.cli.startup import start_tensorflow
+from albert_keras.text.tokenizer_folder import find_vocabulary
 
 
 def export(
     model: Annotated[Path, typer.Option(help="Checkpoint folder of a classifier.")],
     out: Annotated[Path, typer.Option(help="Folder of the served model, OUT/VERSION is made.")],
-    version: Annotated[int, typer.Option(help="Version number.")] = 1,
+    version: Annotated[int, typer.Option(min=1, help="Version number.")] = 1,
     length: Annotated[
         int | None,
         typer.Option(min=3, help="Longest text in pieces. Default: that of fine-tuning."),
     ] = None,
 ) -> None:
     """Write a SavedModel that takes raw strings, and check that it answers."""
-    from albert_keras.new_folder import refuse_existing
-
     refuse_missing(model, "--model")
-    refuse_existing(out / str(version))
+    folder = find_checkpoint(model)
+    refuse_length(length, folder)
+    if (out / str(version)).exists():
+        raise ValueError(
+            f"--version must be a new one. Received: {version}, and {out / str(version)} exists. "
+            f"The next is --version {_newest_version(out) + 1}."
+        )
+    refuse_out(out / str(version))
     start_tensorflow()
-    from albert_keras.checkpoints import find_checkpoint, load_albert, load_head
+    from albert_keras.checkpoints import load_albert, load_head
     from albert_keras.export import export_classifier
 
-    folder = find_checkpoint(model)
     classifier, tokenizer = load_albert(folder)
     head = load_head(folder)
     if tokenizer is None or head["kind"] != "classifier":
@@ -72,13 +78,21 @@ def inspect(
 ) -> None:
     """Say what a folder holds: sizes, settings, parameters."""
     refuse_missing(path, "PATH")
+    found = find_tokenizer(path)
+    if tokenize is not None and found.is_dir() and not find_vocabulary(found):
+        raise ValueError(f"--tokenize needs a vocabulary. Received: {path}, which has none.")
     start_tensorflow()
     from albert_keras.analysis import describe, pieces
 
+    rows = [] if tokenize is None else pieces(path, tokenize)
     _show(str(path), describe(path))
-    if tokenize is not None:
-        for piece, number, start, end in pieces(path, tokenize):
-            typer.echo(f"{number}\t{piece}\t{start}:{end}")
+    for piece, number, start, end in rows:
+        typer.echo(f"{number}\t{piece}\t{start}:{end}")
+
+
+def _newest_version(out):
+    names = [path.name for path in out.iterdir()]
+    return max(int(name) for name in names if name.isascii() and name.isdecimal())
 
 
 def _standard_input():

@@ -13,6 +13,13 @@ from rich.console import Console
 # The library's names of what the user typed, wherever an error has them in `backticks` or as
 # name=value. A config field keeps its name: --set takes it.
 FLAGS = {
+    "folder": "--out",
+    "learning_rate": "--learning-rate",
+    "mask_rate": "--mask-rate",
+    "examples_sha256": "what --train holds (sha256)",
+    "model_sha256": "what --model holds (sha256)",
+    "allow_missing": "--allow-missing of `albert-keras convert`",
+    "allow_unused": "--allow-unused of `albert-keras convert`",
     "peak": "--learning-rate",
     "warmup_steps": "--warmup",
     "total_steps": "--steps",
@@ -33,7 +40,16 @@ FLAGS = {
     "version": "--version",
     "workers": "--workers",
 }
-FLAGS_OF_VOCAB = {"vocab_size": "--size"}
+# Where a command has another.
+FLAGS_OF = {
+    "vocab": {"vocab_size": "--size"},
+    "convert": {
+        "folder": "DEST",
+        "head": "--head",
+        "allow_missing": "--allow-missing",
+        "allow_unused": "--allow-unused",
+    },
+}
 
 
 def as_command(command: Callable) -> Callable:
@@ -46,7 +62,7 @@ def as_command(command: Callable) -> Callable:
         except (BrokenPipeError, typer.Exit):  # typer's: the reader of our output went, or an end
             raise
         except (ValueError, OSError, RuntimeError) as error:
-            flags = {**FLAGS, **(FLAGS_OF_VOCAB if command.__name__ == "vocab" else {})}
+            flags = {**FLAGS, **FLAGS_OF.get(command.__name__, {})}
             _say(f"Error: {in_the_users_words(str(error), flags)}", style="red")
             raise typer.Exit(2 if isinstance(error, ValueError | OSError) else 1) from None
         except KeyboardInterrupt:
@@ -68,9 +84,10 @@ def in_the_users_words(message: str, flags: dict[str, str]) -> str:
     """
 
     def flag(match):
-        return flags.get(match[1], match[0])
+        return f"--set {match[2]}" if match[1] == "config." else flags.get(match[2], match[0])
 
-    message = re.sub(r"`(?:recipe\.)?(\w+)`", flag, message)
+    # Behind a colon it is a key of the file that is named before.
+    message = re.sub(r"(?<!: )`(recipe\.|config\.)?(\w+)`", flag, message)
     # Behind a space: a path may have a part like seed=5.
     return re.sub(
         r"(?<= )(\w+)=\"?([\w.]+)\"?",

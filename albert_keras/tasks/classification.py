@@ -52,12 +52,13 @@ def read_examples(path: str | Path) -> Examples:
     """Reads labelled texts: JSON lines (`.jsonl`), else tab-separated with a header line.
 
     Either has the columns `text` and `label`; others are ignored. In a tab-separated file a field
-    is whatever stands between two tabs: quotes are text.
+    is whatever stands between two tabs: quotes are text. A label of JSON may be a whole number,
+    whose digits are then its name.
 
     Raises:
-        ValueError: a missing or empty file, no such columns, invalid UTF-8, or an empty label or a
-            line with too few fields, a label that is no single line, or a lone surrogate, with
-            file and line.
+        ValueError: a missing or empty file, no such columns, invalid UTF-8, or an empty label, one
+            that is neither a string nor a whole number, a line with too few fields, a label that
+            is no single line, or a lone surrogate, with file and line.
 
     Example:
 
@@ -71,11 +72,15 @@ def read_examples(path: str | Path) -> Examples:
     rows = _json_rows if path.suffix == ".jsonl" else _tab_separated_rows
     texts, labels = [], []
     for line, text, label in rows(path):
-        if not isinstance(text, str) or not isinstance(label, str) or not label:
-            raise ValueError(
-                f"Every example needs a text and a label. Received: {path}, line {line}: "
-                f"text {text!r}, label {label!r}."
-            )
+        found = f"Received: {path}, line {line}: text {text!r}, label {label!r}."
+        if text is None or label is None or label == "":
+            raise ValueError(f"Every example needs a text and a label. {found}")
+        if not isinstance(text, str):
+            raise ValueError(f"A text must be a string. {found}")
+        if type(label) is int:  # not a bool, which is one of Python's whole numbers
+            label = str(label)
+        if not isinstance(label, str):
+            raise ValueError(f"A label must be a string or a whole number. {found}")
         _refuse_unprintable(path, line, text, label)
         texts.append(text)
         labels.append(label)
@@ -265,8 +270,9 @@ def _tab_separated_rows(path):
     header = first.rstrip("\r\n").split("\t")
     if not {"text", "label"} <= set(header):
         raise ValueError(
-            f"The first line must name the columns, text and label among them. Received: {path} "
-            f"with {header[:6]}."
+            "The first line must name the columns, text and label among them, separated by tabs. "
+            f"Received: {path} with {header[:6]}. Commas separate nothing; a file of JSON lines "
+            "is read by its ending .jsonl."
         )
     text, label = header.index("text"), header.index("label")
     for number, line in lines:
