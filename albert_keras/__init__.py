@@ -1,17 +1,10 @@
 """ALBERT (A Lite BERT) as TensorFlow 2 / Keras: pretrain, fine-tune, serve raw strings."""
 
 import importlib
-import os
+
+from albert_keras.backend import refuse_other_backends
 
 __version__ = "0.1.0"
-
-# Keras 2 has no other backend and reads no such variable.
-_backend = os.environ.get("KERAS_BACKEND", "tensorflow")
-if _backend != "tensorflow" and os.environ.get("TF_USE_LEGACY_KERAS") not in ("1", "true", "True"):
-    raise ImportError(
-        f"albert_keras runs on TensorFlow. Received: KERAS_BACKEND={_backend}. Unset it, or set "
-        "TF_USE_LEGACY_KERAS=1 to use Keras 2, before importing albert_keras."
-    )
 
 # Names are imported when they are first used (PEP 562): TensorFlow takes seconds, and the command
 # line must choose the Keras before TensorFlow is imported.
@@ -42,6 +35,7 @@ __all__ = ["__version__", *_MODULE_OF]
 def __getattr__(name):
     if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    refuse_other_backends()
     return getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
 
 

@@ -583,3 +583,45 @@ def test_few_chunks_of_two_sentences_are_remarked(work, albert_keras):
     assert "use --sentences split" in err
     code, _, err = albert_keras(*arguments, "--out", work / "split", "--sentences", "split")
     assert (code, err) == (0, "")
+
+
+def test_another_backend_of_keras_3_does_not_concern_keras_2(albert_keras, monkeypatch, tmp_path):
+    monkeypatch.setenv("KERAS_BACKEND", "jax")
+    monkeypatch.setenv("TF_USE_LEGACY_KERAS", "0")
+    (tmp_path / "text.txt").write_text("A text. Another one.\n")
+    arguments = ["vocab", tmp_path / "text.txt", "--out", tmp_path / "v", "--size", 30]
+    code, _, err = albert_keras(*arguments)
+    assert code == 2 and "KERAS_BACKEND=jax. Unset it" in err
+    monkeypatch.delenv("TF_USE_LEGACY_KERAS")  # the command line then chooses Keras 2
+    code, _, err = albert_keras(*arguments)
+    assert "KERAS_BACKEND" not in err
+
+
+def test_an_error_of_tensorflow_is_told_in_a_line(work, albert_keras, monkeypatch):
+    import tensorflow as tf
+
+    def full(*args):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device\nand more")
+
+    monkeypatch.setattr(tf.train.Checkpoint, "write", full)
+    monkeypatch.chdir(work)
+    code, _, err = albert_keras(
+        *("pretrain", "--records", "records", "--vocab", "vocab", "--out", "full"), *TINY,
+        *("--steps", 2),
+    )  # fmt: skip
+    assert code == 1 and "Traceback" not in err
+    assert err.strip().splitlines()[-1] == "Error: ResourceExhaustedError: No space left on device"
+
+
+def test_held_out_records_that_are_too_short_are_told_before_the_training(
+    work, albert_keras, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(work)
+    options = ["--vocab", "vocab", "--length", 16, "--sentences", "split"]
+    assert albert_keras("records", "text.txt", "--out", tmp_path / "short", *options)[0] == 0
+    code, _, err = albert_keras(
+        *("pretrain", "--records", "records", "--dev", tmp_path / "short", "--vocab", "vocab"),
+        *("--out", tmp_path / "run", *TINY, "--steps", 2),
+    )
+    assert code == 2 and "chunks, which are of 16 pieces" in err
+    assert not (tmp_path / "run").exists()

@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "json_file": ["new_file"],
     "served_folder": [],
     "lock": [],
+    "backend": [],
     # Begins a run without TensorFlow, up to the question which Keras this is.
     "run_folder": ["json_file", "lock", "new_folder", "optimizers"],
     "config": [],

@@ -28,7 +28,8 @@ ABSENT = {"uneven_groups": ["*pooler.*", "sop_classifier.*"]}
 TOLERANCE = 1e-5
 # Of the same, under mixed_bfloat16 and bfloat16; twice what was measured over all ten shapes:
 # 0.075 in a layer (the 8th of 12 with heads of size 1), 0.037, 0.028 and 0.038. The two policies
-# gave the same numbers, on a CPU. Weights as large as these show more than trained ones: see test_goldens.
+# gave the same numbers, on a CPU. Weights as large as these show more than trained ones: see
+# test_goldens.
 BFLOAT16_TOLERANCE = {
     "layer": 0.15,
     "pooled_output": 0.08,

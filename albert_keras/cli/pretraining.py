@@ -85,6 +85,8 @@ def pretrain(
     tokenizer = Tokenizer.load(find_tokenizer(vocab))
     train_set = RecordSet.load(records, tokenizer)
     dev_set = RecordSet.load(dev, tokenizer) if dev else None
+    if dev_set is not None:
+        dev_set.refuse_rows_of(length)  # now, not when the training has ended
     config = config_from(preset, {"vocab_size": tokenizer.vocab_size, **fields})
     recipe = pretraining.PretrainingRecipe(
         sequence_length=length,

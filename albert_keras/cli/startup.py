@@ -10,6 +10,8 @@ from collections.abc import Callable
 import typer
 from rich.console import Console
 
+from albert_keras.backend import refuse_other_backends
+
 # The library's names of what the user typed, wherever an error has them in `backticks` or as
 # name=value. A config field keeps its name: --set takes it.
 FLAGS = {
@@ -65,6 +67,15 @@ def as_command(command: Callable) -> Callable:
             flags = {**FLAGS, **FLAGS_OF.get(command.__name__, {})}
             _say(f"Error: {in_the_users_words(str(error), flags)}", style="red")
             raise typer.Exit(2 if isinstance(error, ValueError | OSError) else 1) from None
+        except ImportError as error:
+            _say(f"Error: {error}", style="red")
+            raise typer.Exit(2) from None
+        except Exception as error:
+            # TensorFlow's own, such as of a disk that is full. By name, it may not be imported.
+            if not type(error).__module__.startswith("tensorflow."):
+                raise
+            _say(f"Error: {type(error).__name__}: {str(error).splitlines()[0]}", style="red")
+            raise typer.Exit(1) from None
         except KeyboardInterrupt:
             out = kwargs.get("out")
             if out is not None and (out / "run.json").exists():
@@ -102,6 +113,7 @@ def start_tensorflow() -> None:
     Its libraries log to the process's standard error before they read TF_CPP_MIN_LOG_LEVEL (seen
     with 2.21), so that is kept aside meanwhile, and shown only if the start fails.
     """
+    refuse_other_backends()
     sys.stderr.flush()
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as notices:

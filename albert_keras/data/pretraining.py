@@ -79,13 +79,8 @@ def pretraining_batches(
             f"`batch_size` must not be above the number of records. Received: {batch_size}, and "
             f"{records.num_records} records in {records.folder}. Use a smaller batch or more text."
         )
+    records.refuse_rows_of(sequence_length)
     layout, max_sentences = records.layout, records.max_sentences
-    if sequence_length > layout.length:
-        raise ValueError(
-            f"Rows must not be longer than the records' chunks, which are of {layout.length} "
-            f"pieces in {records.folder}. Received: `sequence_length` {sequence_length}, whose "
-            "rest would be padding. Shorten it, or write the records again at that length or above."
-        )
 
     def batch_of(step, serialized):
         if not repeat:

@@ -172,6 +172,16 @@ class RecordSet:
             settings["length"], settings["short_fraction"], self.manifest["unit_bytes"]
         )
 
+    def refuse_rows_of(self, sequence_length: int) -> None:
+        """Raises ValueError for rows that are longer than the chunks."""
+        length = self.layout.length
+        if sequence_length > length:
+            raise ValueError(
+                f"Rows must not be longer than the records' chunks, which are of {length} pieces "
+                f"in {self.folder}. Received: `sequence_length` {sequence_length}, whose rest "
+                "would be padding. Shorten it, or write the records again at that length or above."
+            )
+
     @property
     def max_sentences(self) -> int:
         """The most sentences of any chunk."""
