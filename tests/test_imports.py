@@ -42,7 +42,8 @@ MAY_IMPORT = {
     ],
     "progress": [],
     # Takes a compiled model and a dataset: it knows neither models nor tasks.
-    "training": ["optimizers", "progress", "run_folder", "new_file"],
+    "saved_state": [],
+    "training": ["optimizers", "progress", "run_folder", "saved_state", "new_file"],
     "tasks": [
         *("config", "model", "layers", "losses", "optimizers", "text", "data", "training"),
         *("masking", "new_file"),

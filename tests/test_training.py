@@ -15,7 +15,8 @@ import tensorflow as tf
 from albert_keras import Lamb, WarmupLinearDecay
 from albert_keras.optimizers import is_keras_3
 from albert_keras.run_folder import begin_run
-from albert_keras.training import TrainingDiverged, refuse_broken_pair, train
+from albert_keras.saved_state import TrainingDiverged
+from albert_keras.training import refuse_broken_pair, train
 
 pytestmark = pytest.mark.both_kerases
 

@@ -88,7 +88,11 @@ def convert(
     doubts = [*_probe(model, read), *_compare(model, report)]
     if doubts and not force:
         raise ValueError(" ".join(doubts) + " To write it as it is all the same, add --force.")
+    if read.tokenizer is None:
+        typer.echo("no vocabulary: SOURCE has none that is read; --vocab names one")
     if to == To.GOOGLE:
+        if read.labels:
+            typer.echo(f"left out: the labels {', '.join(read.labels)}; Google's has no place")
         write_tf1(model, dest, tokenizer=read.tokenizer)
     else:
         save_albert(
