@@ -37,7 +37,7 @@ def trained_on_the_paragraph() -> tf.keras.Model:
                 tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
             )
         variables = pretrainer.trainable_variables
-        gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
+        gradients = tape.gradient(loss, variables, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return loss
 
