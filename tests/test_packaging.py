@@ -2,6 +2,9 @@
 
 import ast
 import configparser
+import re
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from setuptools import find_packages
@@ -44,6 +47,30 @@ def test_the_stand_in_leads_to_the_folder_export():
 
     assert Path(self_check.__file__) == ROOT / "export" / "self_check.py"
     assert albert_keras.export.export_classifier.__module__ == "albert_keras.export.saved_model"
+
+
+def test_every_library_that_is_imported_is_declared():
+    # What another library happens to bring may leave with its next release.
+    requirements = [
+        re.match(r"[\w-]+", line).group()
+        for line in setup_cfg()["options"]["install_requires"].split("\n")
+        if line
+    ]
+    of = packages_distributions()  # {name to import: [distributions]}
+    declared = {name.lower().replace("_", "-") for name in requirements}
+    imported = set()
+    for folder in ("albert_keras", "export"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    imported |= {alias.name.split(".")[0] for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and not node.level:
+                    imported.add(node.module.split(".")[0])
+    imported -= {"albert_keras", *sys.stdlib_module_names}
+    assert {"h5py", "tensorflow"} <= imported
+    for module in imported:
+        distributions = {name.lower().replace("_", "-") for name in of[module]}
+        assert distributions & declared, module
 
 
 def test_siblings_in_export_are_imported_relatively():

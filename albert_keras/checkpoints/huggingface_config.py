@@ -1,6 +1,6 @@
 """`config.json` of Hugging Face's ALBERT, from and to `AlbertConfig`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig, SharingPattern, shortest_sharing
@@ -22,7 +22,8 @@ SAME = (
     "initializer_range",
     "layer_norm_eps",
 )
-REQUIRED = (*SAME, "hidden_act", "num_hidden_layers", "num_hidden_groups", "inner_group_num")
+GROUPS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
+REQUIRED = (*SAME, "hidden_act", *GROUPS)
 
 # Keys that must have one value, because another would be another model.
 FIXED = {"model_type": "albert", "position_embedding_type": "absolute", "tie_word_embeddings": True}
@@ -45,6 +46,24 @@ class LayerGroups(NamedTuple):
     layers: int
     groups: int
     inner: int
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any], keys: Sequence[str], where: str) -> "LayerGroups":
+        """Those that a config's `fields` have at `keys`, in the order of the arguments above.
+
+        Raises:
+            ValueError: numbers that make no model; `where` is the config's path.
+        """
+        groups = cls(*(fields[key] for key in keys))
+        if not all(type(size) is int and size > 0 for size in groups) or (
+            groups.groups > groups.layers
+        ):
+            raise ValueError(
+                f"{where}: these layer groups make no model. {', '.join(keys)} must be whole "
+                "numbers of at least 1, and not more groups than layers. Received: "
+                f"{', '.join(repr(size) for size in groups)}."
+            )
+        return groups
 
     def blocks(self) -> list[tuple[int, int]]:
         """(group, layer within it) of each single layer, first to last.
@@ -124,11 +143,7 @@ def from_huggingface(fields: Mapping[str, Any], where: str) -> tuple[AlbertConfi
             f"{where}: `hidden_act` must be one of {', '.join(activations)}. "
             f"Received: {fields['hidden_act']!r}."
         )
-    groups = LayerGroups(
-        *(fields[key] for key in ("num_hidden_layers", "num_hidden_groups", "inner_group_num"))
-    )
-    if not all(type(size) is int and size > 0 for size in groups) or groups.groups > groups.layers:
-        raise ValueError(f"{where}: these layer groups make no model. Received: {groups}.")
+    groups = LayerGroups.read(fields, GROUPS, where)
     pattern = groups.pattern()
     try:
         config = AlbertConfig(

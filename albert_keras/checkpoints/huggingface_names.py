@@ -4,6 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.checkpoints.huggingface_config import LayerGroups
+from albert_keras.checkpoints.identity_projection import identity_projection
 from albert_keras.checkpoints.names import SAME, SOP_BIAS, SOP_KERNEL, TRANSPOSED, Names, Tensor
 
 # {prefix}: "albert." in the models with a head.
@@ -60,13 +61,9 @@ def tensors_of(model: tf.keras.Model, groups: LayerGroups, prefix: str) -> list[
 
 
 def no_projection(size: int, prefix: str) -> dict[str, np.ndarray]:
-    """The tensors of a projection that does nothing: theirs is there even when E == H == `size`,
-    where ours is left out as a rule."""
+    """The tensors of a projection that does nothing, E == H == `size`."""
     name = NAMES.modules["projection"].format(prefix=prefix)
-    return {
-        f"{name}.weight": np.eye(size, dtype=np.float32),
-        f"{name}.bias": np.zeros(size, np.float32),
-    }
+    return identity_projection(f"{name}.weight", f"{name}.bias", size)
 
 
 def duplicates_of(prefix: str) -> dict[str, str]:

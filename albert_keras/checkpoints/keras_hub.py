@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
-import numpy as np
 import tensorflow as tf
 
 from albert_keras.checkpoints.filling import Fit, fill
 from albert_keras.checkpoints.huggingface_config import LayerGroups
+from albert_keras.checkpoints.identity_projection import identity_projection, projects
 from albert_keras.checkpoints.names import SAME, Names, head_layouts
 from albert_keras.config import AlbertConfig, shortest_sharing
 from albert_keras.json_file import check_object, read_json
@@ -29,6 +29,7 @@ FIELDS = {
     "num_segments": "type_vocab_size",
 }
 GROUPS = ("num_layers", "num_groups", "num_inner_repetitions")
+PROJECTION = "layers/dense/vars/0", "layers/dense/vars/1"
 
 
 def is_keras_hub(folder: str | Path) -> bool:
@@ -64,7 +65,7 @@ def read_keras_hub(
         )
     fields = fields["config"]
     check_object(fields, f"{folder / CONFIG}: `config`", [*FIELDS, *GROUPS, "dropout"])
-    groups = LayerGroups(*(fields[name] for name in GROUPS))
+    groups = LayerGroups.read(fields, GROUPS, str(folder / CONFIG))
     pattern = groups.pattern()
     try:
         config = AlbertConfig(
@@ -82,21 +83,21 @@ def read_keras_hub(
     try:
         with h5py.File(folder / WEIGHTS) as file:
             found = _shapes_in(file)
-            nothing = {}
+
+            def get_tensor(name):
+                return file[name][()]
+
             if config.embedding_size == config.hidden_size:
-                # Theirs is there even then; ours only where it does something.
-                nothing = _no_projection(config.hidden_size)
-                projects = any(
-                    name not in found or not np.array_equal(file[name][()], array)
-                    for name, array in nothing.items()
-                )
-                config = dataclasses.replace(config, always_project=projects)
-                nothing = {} if projects else nothing
+                identity = identity_projection(*PROJECTION, config.hidden_size)
+                always_project = projects(identity, found, get_tensor)
+                config = dataclasses.replace(config, always_project=always_project)
+                if not always_project:
+                    found = {name: found[name] for name in found if name not in identity}
             model = build_albert(config)
             fit = fill(
                 _names(config).tensors_of(model, layers),
-                {name: shape for name, shape in found.items() if name not in nothing},
-                lambda name: file[name][()],
+                found,
+                get_tensor,
                 str(folder / WEIGHTS),
                 allow_missing=allow_missing,
                 allow_unused=allow_unused,
@@ -149,10 +150,3 @@ def _names(config):
         },
         exceptions=exceptions,
     )
-
-
-def _no_projection(size):
-    return {
-        "layers/dense/vars/0": np.eye(size, dtype=np.float32),
-        "layers/dense/vars/1": np.zeros(size, np.float32),
-    }

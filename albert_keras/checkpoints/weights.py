@@ -11,6 +11,7 @@ from safetensors.numpy import save_file
 from albert_keras.checkpoints.filling import Fit, fill
 from albert_keras.checkpoints.huggingface_config import LayerGroups
 from albert_keras.checkpoints.huggingface_names import duplicates_of, no_projection, tensors_of
+from albert_keras.checkpoints.identity_projection import projects
 from albert_keras.model import layers_of
 
 # Types whose every value is a float32 too.
@@ -89,10 +90,7 @@ def has_projection(path: Path, size: int) -> bool:
     """Whether a file with E == H == `size` has a projection that is not the identity."""
     found = shapes_in(path)
     with safe_open(path, framework="np") as file:
-        return any(
-            name not in found or not np.array_equal(file.get_tensor(name), array)
-            for name, array in no_projection(size, _prefix(found)).items()
-        )
+        return projects(no_projection(size, _prefix(found)), found, file.get_tensor)
 
 
 def read_weights(
