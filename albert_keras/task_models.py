@@ -2,7 +2,6 @@
 
 import tensorflow as tf
 
-from albert_keras.layers.choices import FoldChoices, UnfoldChoices
 from albert_keras.model import config_of, pooled_output_of
 
 # The names that the layers of the heads have in their models.
@@ -124,12 +123,41 @@ def build_multiple_choice(encoder: tf.keras.Model, dropout: float = 0.1) -> tf.k
     }
     # As one layer: its layers called a second time would no longer have one output each, which
     # Keras 2 then refuses to name.
-    fold = FoldChoices(name="fold_choices")
+    fold = _FoldChoices(name="fold_choices")
     outputs = encoder({name: fold(rows) for name, rows in inputs.items()})
     scores = _linear(outputs["pooled_output"], 1, dropout, config, "multiple_choice")
-    unfold = UnfoldChoices(dtype="float32", name="unfold_choices")
+    unfold = _UnfoldChoices(dtype="float32", name="unfold_choices")
     outputs = {"logits": unfold(scores, inputs["token_ids"])}
     return tf.keras.Model(inputs, outputs, name="albert_multiple_choice")
+
+
+# No compute_output_shape here and below, see SOPHead.
+@tf.keras.utils.register_keras_serializable(package="albert_keras")
+class _FoldChoices(tf.keras.layers.Layer):
+    """Makes a row of each choice, so that an encoder sees an ordinary batch: `(B, C, S)` to
+    `(B * C, S)`, where row b * C + c is choice c of example b.
+
+    >>> _FoldChoices()(tf.constant([[[1, 2], [3, 4]], [[5, 6], [7, 8]]])).numpy().tolist()
+    [[1, 2], [3, 4], [5, 6], [7, 8]]
+    """
+
+    def call(self, rows):
+        batch, choices, length = tf.unstack(tf.shape(rows))
+        return tf.reshape(rows, [batch * choices, length])
+
+
+@tf.keras.utils.register_keras_serializable(package="albert_keras")
+class _UnfoldChoices(tf.keras.layers.Layer):
+    """Gathers the scores `(B * C, 1)` of an example's choices: `(B, C)`, as in the `rows`
+    `(B, C, S)` that were folded.
+
+    >>> _UnfoldChoices()(tf.constant([[0.1], [0.2], [0.3], [0.4]]), tf.zeros([2, 2, 9])).numpy()
+    array([[0.1, 0.2],
+           [0.3, 0.4]], dtype=float32)
+    """
+
+    def call(self, scores, rows):
+        return tf.reshape(scores, tf.shape(rows)[:2])
 
 
 def _linear(features, units, dropout, config, name):

@@ -1,5 +1,8 @@
 """Every public layer keeps the contract of tests/layer_contract.py."""
 
+import importlib
+import pkgutil
+
 import pytest
 import tensorflow as tf
 
@@ -85,6 +88,15 @@ every_layer = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.layer.__n
 
 def test_every_public_layer_has_a_row():
     public = {getattr(layers, name) for name in layers.__all__}
+    # What is in a module but not in __all__ would escape the contract.
+    for module in pkgutil.iter_modules(layers.__path__, f"{layers.__name__}."):
+        public |= {
+            value
+            for name, value in vars(importlib.import_module(module.name)).items()
+            if not name.startswith("_")
+            and isinstance(value, type)
+            and issubclass(value, tf.keras.layers.Layer)
+        }
     assert {value for value in public if isinstance(value, type)} == {row.layer for row in ROWS}
 
 
