@@ -6,8 +6,8 @@ import os
 def refuse_other_backends() -> None:
     """Raises ImportError when KERAS_BACKEND names another backend for the Keras in use.
 
-    Asked when a public name is first used, not when the package is imported: by then the command
-    line has chosen Keras 2, which has no other backend and reads no such variable.
+    Asked when a public name is first used or the layers are imported, not when the package is: by
+    then the command line has chosen Keras 2, which has no other backend and reads no such variable.
     """
     backend = os.environ.get("KERAS_BACKEND", "tensorflow")
     legacy = os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True")

@@ -34,7 +34,7 @@ class SavedState:
     def restore(self) -> int:
         """Loads the newest save, if there is one, and returns the step."""
         for partial in self._folder.glob(f"{_PARTIAL}*"):  # of a killed process
-            shutil.rmtree(partial)
+            shutil.rmtree(partial, ignore_errors=True)
         saved = self._saved_steps()
         if saved:
             newest = self._folder / f"step-{saved[-1]}"
@@ -66,7 +66,7 @@ class SavedState:
                 path.replace(self._folder / path.name)
         for step in self._saved_steps()[:-2]:
             for path in self._folder.glob(f"step-{step}.*"):
-                path.unlink()
+                path.unlink(missing_ok=True)
 
     def _saved_steps(self) -> list[int]:
         steps = (path.stem.removeprefix("step-") for path in self._folder.glob("step-*.index"))

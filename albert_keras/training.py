@@ -42,7 +42,7 @@ def train(
     Args:
         model: compiled; its optimizer counts the steps.
         batches_from: gives the batches that follow the first k, for any k; endless.
-        folder: of a run begun by `begin_run`.
+        folder: of a run begun by `begin_run`. Of several workers each has its own.
         total_steps: int > 0, steps from the very start.
         tokens_per_step: int > 0, B times S, for the speed that is shown.
         log_every: int > 0, steps that a line of metrics.jsonl averages. Default 50.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from albert_keras.checkpoints import find_checkpoint, load_albert, load_head, save_albert
+from albert_keras.checkpoints import load_albert, load_head, save_albert
 from albert_keras.checkpoints.huggingface_config import LayerGroups, groups_for
 from albert_keras.config import SharingPattern
 from albert_keras.layers import SOP_IN_ORDER, SOP_SWAPPED
@@ -432,14 +432,6 @@ def test_an_existing_folder_is_only_replaced_on_request_and_only_a_checkpoint(tm
         save_albert(model, tmp_path / "thesis", replace=True)
 
 
-def test_a_checkpoint_is_found_in_its_folder_and_in_a_runs(saved):
-    assert find_checkpoint(saved) == saved
-    saved.rename(saved.with_name("model"))
-    assert find_checkpoint(saved.parent) == saved.with_name("model")
-    with pytest.raises(ValueError, match="holds config.json and model.safetensors. Received: .*x"):
-        find_checkpoint(saved.parent / "x")
-
-
 def test_the_weights_can_be_read_by_whoever_can_read_the_config(saved):
     assert (saved / "model.safetensors").stat().st_mode == (saved / "config.json").stat().st_mode
 
@@ -489,3 +481,10 @@ def test_a_changed_tokenizer_config_is_refused(with_tokenizer):
 def test_a_tokenizer_with_more_pieces_than_the_model_is_refused(tmp_path):
     with pytest.raises(ValueError, match="400 pieces, vocab_size 100"):
         save_albert(tiny(), tmp_path / "x", tokenizer=small_tokenizer())
+
+
+def test_a_pretrainer_masks_with_its_tokenizers_mask(tmp_path):
+    pretrainer = build_pretrainer(build_albert("tiny", vocab_size=VOCAB_SIZE), mask_id=7)
+    with pytest.raises(ValueError, match=r"`mask_id` 7, and a tokenizer whose \[MASK\] is 4"):
+        save_albert(pretrainer, tmp_path / "x", small_tokenizer())
+    assert not (tmp_path / "x").exists()

@@ -109,11 +109,17 @@ def test_a_destination_is_named_as_the_argument_it_is(albert_keras, tmp_path):
 
 
 def test_the_exact_gelu_of_a_hugging_face_folder_is_remarked(albert_keras, tmp_path):
-    arguments = ["convert", GOLDENS / "huggingface_tiny", tmp_path / "x"]
-    code, out, _ = albert_keras(*arguments, "--set", "hidden_act=gelu_erf")
+    source = GOLDENS / "huggingface_shapes" / "groups"
+    code, out, _ = albert_keras("convert", source, tmp_path / "x")
     assert code == 0 and "note: the config says the exact GELU" in out
-    code, out, _ = albert_keras("convert", GOLDENS / "huggingface_tiny", tmp_path / "y")
-    assert code == 0 and "note:" not in out
+    tanh = ["--set", "hidden_act=gelu_tanh"]
+    for arguments in (
+        ["convert", source, tmp_path / "y", *tanh],
+        ["convert", GOLDENS / "huggingface_tiny", tmp_path / "z"],
+        ["convert", tmp_path / "x", tmp_path / "ours"],
+    ):
+        code, out, _ = albert_keras(*arguments)
+        assert code == 0 and "note:" not in out
 
 
 def test_google_has_no_word_for_the_exact_gelu(albert_keras, tmp_path):

@@ -99,6 +99,21 @@ def test_the_kind_of_a_head_is_said_for_googles_alone(tmp_path):
             import_checkpoint(GOLDENS / name, head="classifier")
 
 
+def test_a_pretrainer_masks_with_the_piece_of_its_vocabulary(google):
+    """In Google's Chinese vocabulary and BERT's [MASK] is 103; here it is 6."""
+    special = ["[PAD]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "a", "[MASK]"]
+    (google / "vocab.txt").write_text("\n".join(special) + "\n")
+    read = import_checkpoint(google)
+    assert read.tokenizer.mask_id == 6 == read.model.get_layer("masked_lm").mask_id
+    save_albert(read.model, google.parent / "ours", read.tokenizer)
+    again = import_checkpoint(google.parent / "ours").model
+    assert again.get_layer("masked_lm").mask_id == 6
+    # As Hugging Face has it: without a word on which piece it is.
+    (google.parent / "ours" / "albert_keras.json").unlink()
+    theirs = import_checkpoint(google.parent / "ours").model
+    assert theirs.get_layer("masked_lm").mask_id == 6
+
+
 def test_one_half_of_a_checkpoint_is_named(tmp_path, google):
     (google / f"{CHECKPOINT}.data-00000-of-00001").unlink()
     with pytest.raises(ValueError, match="damaged or cut off"):

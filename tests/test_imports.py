@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "config": [],
     "masking": [],
     "optimizers": [],
-    "layers": ["masking"],
+    "layers": ["masking", "backend"],
     "losses": ["layers"],
     "text": ["new_file", "json_file"],
     "model": ["config", "layers"],

@@ -7,7 +7,7 @@ import pytest
 
 from albert_keras.checkpoints import load_albert
 from albert_keras.checkpoints.parity import compare, read_reference
-from albert_keras.model import build_albert, encoder_of
+from albert_keras.model import build_albert, build_pretrainer, encoder_of
 from albert_keras.task_models import build_multiple_choice, build_span_predictor
 
 pytestmark = pytest.mark.both_kerases
@@ -75,6 +75,25 @@ def test_the_encoder_of_a_task_model_is_compared_as_far_as_it_has_one(model, ref
     assert all(one.largest < 1e-5 * max(one.scale, 1) for one in found)
 
 
+def test_a_pretrainer_of_few_masked_positions_is_compared_at_all(reference):
+    theirs = load_albert(GOLDEN)[0]
+    small = build_pretrainer(encoder_of(load_albert(GOLDEN)[0]), max_predictions=2)
+    small.set_weights(theirs.get_weights())
+    found = compare(small, reference)
+    assert found[2].output == "mlm_logits" and all(one.largest < 1e-4 for one in found)
+
+
+def test_a_pooled_output_as_wide_as_the_rows_are_long_is_compared_whole():
+    """H = S: its columns are no positions, and padding hides none."""
+    model = build_albert("tiny")
+    ids = np.tile(np.arange(24, dtype=np.int32), (2, 1))
+    inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": (ids < 5).astype("int32")}
+    pooled = model(inputs)["pooled_output"].numpy()
+    pooled[:, 10] += 5
+    (found,) = compare(model, {**inputs, "pooled_output": pooled})
+    assert found.largest > 4
+
+
 def test_masked_positions_may_be_given(model, reference):
     positions = np.array([[1, 3], [2, 0], [0, 0]], np.int32)
     rows = np.arange(3)[:, np.newaxis]
@@ -111,6 +130,18 @@ def test_a_file_that_is_no_reference_is_named(tmp_path):
         read_reference(tmp_path / "x.npz")
     with pytest.raises(ValueError, match="absent.npz"):
         read_reference(tmp_path / "absent.npz")
+    whole = (GOLDEN / "expected.npz").read_bytes()
+    for content in (b"", whole[: len(whole) // 2], whole[:-30], whole[:300] + whole[310:]):
+        (tmp_path / "x.npz").write_bytes(content)
+        with pytest.raises(ValueError, match="A reference is an .npz file. Received: .*x.npz"):
+            read_reference(tmp_path / "x.npz")
+    np.save(tmp_path / "x.npy", np.zeros(3))
+    with pytest.raises(ValueError, match="A reference is an .npz file"):
+        read_reference(tmp_path / "x.npy")
+    arrays = dict(np.load(GOLDEN / "expected.npz"))
+    np.savez(tmp_path / "y.npz", **{**arrays, "segment_ids": arrays["segment_ids"][:, :3]})
+    with pytest.raises(ValueError, match="one shape"):
+        read_reference(tmp_path / "y.npz")
 
 
 def test_outputs_that_the_model_has_not_and_other_shapes_are_refused(model, reference):

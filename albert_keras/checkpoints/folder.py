@@ -109,6 +109,12 @@ def save_albert(
     }
     if tokenizer is not None:
         check_size(tokenizer, config)
+        if head.get("mask_id", tokenizer.mask_id) != tokenizer.mask_id:
+            raise ValueError(
+                "A pretrainer masks with its tokenizer's [MASK]. Received: `mask_id` "
+                f"{head['mask_id']}, and a tokenizer whose [MASK] is {tokenizer.mask_id}. Build "
+                "the pretrainer with mask_id=tokenizer.mask_id."
+            )
         fields |= {
             "pad_token_id": tokenizer.pad_id,
             "bos_token_id": tokenizer.cls_id,
@@ -159,7 +165,7 @@ def load_albert(
         folder, allow_missing=allow_missing, allow_unused=allow_unused
     )
     if fit.missing or fit.unused:
-        new, left = (", ".join(names) or "nothing" for names in fit)
+        new, left = (", ".join(names) or "nothing" for names in (fit.missing, fit.unused))
         warnings.warn(
             f"{folder} is not exactly the model. Drawn anew: {new}. Left out: {left}.", stacklevel=2
         )
@@ -188,6 +194,8 @@ def read_folder(
     tokenizer = _read_tokenizer(folder, ours)
     if tokenizer is not None:
         check_size(tokenizer, config)
+    if head["kind"] == "pretrainer" and tokenizer is not None:
+        head = {"mask_id": tokenizer.mask_id, **head}  # which Hugging Face does not keep
     model = build_head(build_albert(config), head)
     if head["kind"] == "span_predictor":
         # Their older files have the pooler, which does nothing for this head.

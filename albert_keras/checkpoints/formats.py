@@ -100,9 +100,11 @@ def import_checkpoint(
         tokenizer = Tokenizer.load(vocab, **settings) if vocab else None
         if tokenizer is not None:
             check_size(tokenizer, config_of(model))
-        labels = None
-        if "classifier" in layers_of(model):  # none of these formats has names for them
-            labels = [f"LABEL_{index}" for index in range(layers_of(model)["classifier"].units)]
+        layers, labels = layers_of(model), None
+        if "classifier" in layers:  # none of these formats has names for them
+            labels = [f"LABEL_{index}" for index in range(layers["classifier"].units)]
+        if "masked_lm" in layers and tokenizer is not None:  # nor keeps which piece is [MASK]
+            layers["masked_lm"].mask_id = tokenizer.mask_id
         return Imported(format.name, model, fit, tokenizer, labels)
     if not is_folder(source):
         raise ValueError(

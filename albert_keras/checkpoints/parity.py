@@ -1,5 +1,7 @@
 """compare: a model's outputs against another implementation's, layer by layer."""
 
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -33,9 +35,9 @@ def read_reference(path: str | Path) -> dict[str, np.ndarray]:
             belong together.
     """
     try:
-        with np.load(path) as file:
+        with open(path, "rb") as raw, np.load(raw) as file:
             reference = dict(file)
-    except (OSError, ValueError) as error:
+    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"A reference is an .npz file. Received: {path}: {error}.") from error
     known = {*ENCODER_INPUTS, *OUTPUTS, "masked_positions"}
     missing = [name for name in ENCODER_INPUTS if name not in reference]
@@ -45,6 +47,9 @@ def read_reference(path: str | Path) -> dict[str, np.ndarray]:
             f"A reference holds {', '.join(ENCODER_INPUTS)} and some of {', '.join(OUTPUTS)}. "
             f"Received: {path} with {', '.join(reference)}."
         )
+    shapes = {name: reference[name].shape for name in ENCODER_INPUTS}
+    if len(set(shapes.values())) > 1 or len(shapes["token_ids"]) != 2:
+        raise ValueError(f"The inputs of a reference have one shape (B, S). Received: {shapes}.")
     return reference
 
 
@@ -68,12 +73,15 @@ def compare(model: tf.keras.Model, reference: Mapping[str, np.ndarray]) -> list[
     outputs = dict(encoder(inputs, training=False))
     if "pooler" not in layers:
         del outputs["pooled_output"]
-    if "mlm_logits" in model.output:
-        length = tf.range(inputs["token_ids"].shape[1])
-        every = tf.broadcast_to(length, inputs["token_ids"].shape)
-        inputs["masked_positions"] = tf.constant(reference.get("masked_positions", every), tf.int32)
-        outputs |= model(inputs, training=False)
     tokens = np.asarray(reference["padding_mask"]) == 1
+    every = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
+    positions = tf.constant(reference.get("masked_positions", every), tf.int32)
+    if "masked_lm" in layers:
+        # The layer and not the model, whose positions may be fewer.
+        _, table = layers["embeddings"](inputs["token_ids"], inputs["segment_ids"])
+        outputs["mlm_logits"] = layers["masked_lm"](outputs["sequence_output"], positions, table)
+    if "sop" in layers:
+        outputs["sop_logits"] = layers["sop"](outputs["pooled_output"])
     differences = []
     for name in [name for name in OUTPUTS if name in reference]:
         if name not in outputs:
@@ -86,17 +94,16 @@ def compare(model: tf.keras.Model, reference: Mapping[str, np.ndarray]) -> list[
             raise ValueError(
                 f"{name} must have the model's shape {got.shape}. Received: {expected.shape}."
             )
+        compared = tokens
         if name == "mlm_logits":
-            compared = np.take_along_axis(tokens, inputs["masked_positions"].numpy(), axis=1)
-        else:
-            compared = tokens
+            compared = np.take_along_axis(tokens, positions.numpy(), axis=1)
         if name == "layer_outputs":
             names = ["embeddings", *(f"layer {layer + 1}" for layer in range(len(got) - 1))]
             pairs = zip(names, got, expected, strict=True)
         else:
             pairs = [(name, got, expected)]
         for label, ours, theirs in pairs:
-            if ours.shape[:2] == compared.shape:
+            if ours.ndim == 3:  # (B, S, ...), and not one row of numbers an example
                 ours, theirs = ours[compared], theirs[compared]
             largest, scale = np.abs(ours - theirs).max(), np.abs(theirs).max()
             differences.append(Difference(label, float(largest), float(scale)))

@@ -131,8 +131,5 @@ def _losses(pretrainer, rows):
 
 def _paragraph(tokenizer):
     """The ids of the paragraph of which the vocabulary knows most."""
-    unknown = {}
-    for text in PARAGRAPHS:
-        ids = tokenizer.encode(text)
-        unknown[ids.count(tokenizer.unk_id) / len(ids)] = ids
-    return unknown[min(unknown)]
+    paragraphs = map(tokenizer.encode, PARAGRAPHS)
+    return min(paragraphs, key=lambda ids: ids.count(tokenizer.unk_id) / len(ids))

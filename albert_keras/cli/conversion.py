@@ -60,6 +60,7 @@ def convert(
     settings = fields_in(set_)
     start_tensorflow()
     from albert_keras.checkpoints import save_albert
+    from albert_keras.checkpoints.folder import OURS
     from albert_keras.checkpoints.formats import HUGGING_FACE, import_checkpoint
     from albert_keras.checkpoints.tf1 import write_tf1
     from albert_keras.model import config_of
@@ -80,7 +81,8 @@ def convert(
         typer.echo(f"newly drawn: {name} {shape}")
     for name, shape in read.fit.unused.items():
         typer.echo(f"left out: {name} {shape}")
-    if read.format == HUGGING_FACE and config_of(model).hidden_act == "gelu_erf":
+    theirs = read.format == HUGGING_FACE and not (source / OURS).exists()
+    if theirs and config_of(read.model).hidden_act == "gelu_erf" and "hidden_act" not in settings:
         typer.echo(
             "note: the config says the exact GELU. Google trained its v1 models, which Hugging "
             "Face publishes with this config, with the tanh form: --set hidden_act=gelu_tanh."
@@ -91,8 +93,11 @@ def convert(
     if read.tokenizer is None:
         typer.echo("no vocabulary: SOURCE has none that is read; --vocab names one")
     if to == To.GOOGLE:
-        if read.labels:
-            typer.echo(f"left out: the labels {', '.join(read.labels)}; Google's has no place")
+        if read.labels or read.max_length:
+            typer.echo(
+                f"left out, Google's layout has no place for it: labels {read.labels}, longest row "
+                f"of training {read.max_length}"
+            )
         write_tf1(model, dest, tokenizer=read.tokenizer)
     else:
         save_albert(

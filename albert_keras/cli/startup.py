@@ -32,6 +32,8 @@ FLAGS = {
     "max_sentences": "--max-sentences",
     "dropout": "--dropout",
     "length": "--length",
+    "lowercase": "--lowercase",
+    "keep_accents": "--keep-accents",
     "minutes": "--minutes",
     "ngram": "--ngram",
     "rate": "--mask-rate",
@@ -74,7 +76,8 @@ def as_command(command: Callable) -> Callable:
             # TensorFlow's own, such as of a disk that is full. By name, it may not be imported.
             if not type(error).__module__.startswith("tensorflow."):
                 raise
-            _say(f"Error: {type(error).__name__}: {str(error).splitlines()[0]}", style="red")
+            reason = str(error).partition("\n")[0]
+            _say(f"Error: {type(error).__name__}: {reason}", style="red")
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             out = kwargs.get("out")
@@ -92,6 +95,8 @@ def in_the_users_words(message: str, flags: dict[str, str]) -> str:
 
     >>> in_the_users_words("`peak` must be above 0. Received: -1.", FLAGS)
     '--learning-rate must be above 0. Received: -1.'
+    >>> in_the_users_words("Pass lowercase=False.", FLAGS)
+    'Pass --no-lowercase.'
     """
 
     def flag(match):
@@ -99,12 +104,16 @@ def in_the_users_words(message: str, flags: dict[str, str]) -> str:
 
     # Behind a colon it is a key of the file that is named before.
     message = re.sub(r"(?<!: )`(recipe\.|config\.)?(\w+)`", flag, message)
+
+    def assigned(match):
+        flag = flags.get(match[1])
+        if flag is None:
+            return match[0]
+        switched = {"True": flag, "False": flag.replace("--", "--no-", 1)}
+        return switched.get(match[2], f"{flag} {match[2]}")
+
     # Behind a space: a path may have a part like seed=5.
-    return re.sub(
-        r"(?<= )(\w+)=\"?([\w.]+)\"?",
-        lambda match: f"{flags[match[1]]} {match[2]}" if match[1] in flags else match[0],
-        message,
-    )
+    return re.sub(r"(?<= )(\w+)=\"?(\w+(?:\.\w+)*)\"?", assigned, message)
 
 
 def start_tensorflow() -> None:

@@ -3,6 +3,7 @@
 They take plain values, never a config, and run unchanged on Keras 2 and Keras 3.
 """
 
+from albert_keras.backend import refuse_other_backends
 from albert_keras.layers.attention import SelfAttention
 from albert_keras.layers.factorized_embedding import FactorizedEmbedding
 from albert_keras.layers.feed_forward import FeedForward
@@ -26,3 +27,5 @@ __all__ = [
     "SelfAttention",
     "SharedTransformerStack",
 ]
+
+refuse_other_backends()
