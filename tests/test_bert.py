@@ -75,11 +75,29 @@ def as_tf1(name, array):
 def test_googles_own_folder_gives_the_same_numbers(tmp_path):
     arrays = load_file(GOLDEN / "model.safetensors")
     tensors = dict(as_tf1(name, array) for name, array in arrays.items())
-    save(tmp_path / "bert_model.ckpt", {**tensors, "global_step": np.int64(7)})
+    slots = {f"{name}/adam_m": array for name, array in tensors.items()}
+    save(tmp_path / "bert_model.ckpt", {**tensors, **slots, "global_step": np.int64(7)})
     fields = json.loads((GOLDEN / "config.json").read_text())
     del fields["layer_norm_eps"], fields["model_type"]
     (tmp_path / "bert_config.json").write_text(json.dumps(fields))
-    check_numbers(read_bert(tmp_path, allow_unused=HEADS))
+    save(tmp_path / "other.ckpt", {"global_step": np.int64(1)})
+    with pytest.raises(ValueError, match="must hold one TensorFlow checkpoint"):
+        read_bert(tmp_path, allow_unused=HEADS)
+    for name in ("bert_model.ckpt", "bert_model.ckpt.index"):
+        assert is_bert(tmp_path / name)
+        read = read_bert(tmp_path / name, allow_unused=HEADS)
+        check_numbers(read)
+        assert read[1].state == len(tensors) + 1
+
+
+def test_a_bert_of_model_garden_is_refused_with_the_reason(tmp_path):
+    kernel = tf.Variable(np.zeros((12, 12), "f4"), name="pooler_transform/kernel")
+    tf.train.Checkpoint(model=kernel).save(str(tmp_path / "bert_model.ckpt"))
+    shutil.copy(GOLDEN / "config.json", tmp_path / "bert_config.json")
+    for source in (tmp_path, tmp_path / "bert_model.ckpt-1"):
+        assert is_bert(source)
+        with pytest.raises(ValueError, match="of TF2 with an object graph, as TF Model Garden's"):
+            read_bert(source)
 
 
 def test_only_a_bert_is_taken_for_one(tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.checkpoints.filling import Fit
 from albert_keras.checkpoints.keras_hub import is_keras_hub, read_keras_hub
 from albert_keras.model import config_of
 from tests import numpy_albert
@@ -108,7 +109,7 @@ def embedded(arrays):
 def test_an_identity_between_equal_widths_is_no_projection(tmp_path):
     arrays = write_square(tmp_path / "x", (np.eye(6), np.zeros(6)))
     model, fit = read_keras_hub(tmp_path / "x")
-    assert not config_of(model).always_project and fit == ({}, {})
+    assert not config_of(model).always_project and fit == Fit({}, {})
     embeddings = model.get_layer("embeddings")
     assert embeddings.embedding_hidden_mapping_in is None
     hidden, _ = embeddings(tf.constant(IDS), tf.constant(SEGMENTS))
@@ -141,7 +142,7 @@ def test_the_head_beside_the_backbone_is_not_read(tmp_path):
         file["layers/masked_lm_head/vars/0"] = np.ones(3)
     (tmp_path / "x" / "task.json").write_text(json.dumps({"class_name": "AlbertMaskedLM"}))
     model, fit = read_keras_hub(tmp_path / "x")
-    assert model.name == "albert" and fit == ({}, {})
+    assert model.name == "albert" and fit == Fit({}, {})
     for ours, theirs in zip(model.weights, read_keras_hub(GOLDEN)[0].weights, strict=True):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
 

@@ -99,6 +99,8 @@ def test_the_state_of_the_training_is_left_out(tmp_path):
     assert any(".OPTIMIZER_SLOT" in name for name in names)
     _, fit = read_model_garden(folder)
     assert not fit.missing and not fit.unused
+    # All others, save the object graph.
+    assert fit.state == len(names) - len(WEIGHTS) - 1 > len(WEIGHTS)
 
 
 def test_equal_embedding_and_hidden_sizes_have_no_projection(tmp_path):

@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.checkpoints.tf1 import CHECKPOINT, config_from_google, read_tf1, write_tf1
+from albert_keras.checkpoints.tf1 import (
+    CHECKPOINT,
+    config_from_google,
+    is_tf1,
+    read_tf1,
+    write_tf1,
+)
 from albert_keras.layers import SOP_IN_ORDER
 from albert_keras.model import build_albert, build_pretrainer, config_of
 from albert_keras.task_models import (
@@ -16,7 +22,7 @@ from albert_keras.task_models import (
     build_span_predictor,
 )
 from tests.test_checkpoints import filled
-from tests.test_goldens import original_weights
+from tests.test_goldens import TOLERANCE, original_weights
 
 pytestmark = pytest.mark.both_kerases
 
@@ -63,19 +69,22 @@ def test_the_golden_checkpoint_gives_the_golden_numbers(golden):
         }
     )
     mlm = outputs["mlm_logits"].numpy()
+    # The tolerance of the model itself: reading adds nothing to it.
     np.testing.assert_allclose(
-        mlm[..., :64], arrays["mlm_logits_first64"].reshape(3, 4, 64), atol=1e-4
+        mlm[..., :64], arrays["mlm_logits_first64"].reshape(3, 4, 64), **TOLERANCE
     )
     # Theirs has column 0 for pairs in order.
     order = [SOP_IN_ORDER, 1 - SOP_IN_ORDER]
     np.testing.assert_allclose(
-        outputs["sop_logits"].numpy()[:, order], arrays["sop_logits"], atol=1e-5
+        outputs["sop_logits"].numpy()[:, order], arrays["sop_logits"], **TOLERANCE
     )
 
 
 def test_a_round_trip_is_bit_exact(golden, tmp_path):
     folder, weights, _ = golden
-    write_tf1(model_in(folder), tmp_path / "out")
+    model, fit = read_tf1(folder)
+    assert (fit.missing, fit.unused, fit.state) == ({}, {}, len(weights) + 1)
+    write_tf1(model, tmp_path / "out")
     written = tensors_in(tmp_path / "out" / CHECKPOINT)
     assert written.keys() == weights.keys()
     for name, array in weights.items():
@@ -109,6 +118,156 @@ def test_every_head_and_group_comes_back(tmp_path, kind):
     assert again.name == model.name and config_of(again) == config_of(model)
     for ours, theirs in zip(model.weights, again.weights, strict=True):
         np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+# As Google's published files have them.
+SIZES = {"V": 100, "E": 8, "H": 24, "I": 96, "P": 64, "2": 2}
+LAYER = "bert/encoder/transformer/group_0/inner_group_0"
+PUBLISHED = {
+    "bert/embeddings/word_embeddings": "VE",
+    "bert/embeddings/token_type_embeddings": "2E",
+    "bert/embeddings/position_embeddings": "PE",
+    "bert/embeddings/LayerNorm/gamma": "E",
+    "bert/embeddings/LayerNorm/beta": "E",
+    "bert/encoder/embedding_hidden_mapping_in/kernel": "EH",
+    "bert/encoder/embedding_hidden_mapping_in/bias": "H",
+    f"{LAYER}/attention_1/self/query/kernel": "HH",
+    f"{LAYER}/attention_1/self/query/bias": "H",
+    f"{LAYER}/attention_1/self/key/kernel": "HH",
+    f"{LAYER}/attention_1/self/key/bias": "H",
+    f"{LAYER}/attention_1/self/value/kernel": "HH",
+    f"{LAYER}/attention_1/self/value/bias": "H",
+    f"{LAYER}/attention_1/output/dense/kernel": "HH",
+    f"{LAYER}/attention_1/output/dense/bias": "H",
+    f"{LAYER}/LayerNorm/gamma": "H",
+    f"{LAYER}/LayerNorm/beta": "H",
+    f"{LAYER}/ffn_1/intermediate/dense/kernel": "HI",
+    f"{LAYER}/ffn_1/intermediate/dense/bias": "I",
+    f"{LAYER}/ffn_1/intermediate/output/dense/kernel": "IH",
+    f"{LAYER}/ffn_1/intermediate/output/dense/bias": "H",
+    f"{LAYER}/LayerNorm_1/gamma": "H",
+    f"{LAYER}/LayerNorm_1/beta": "H",
+    "bert/pooler/dense/kernel": "HH",
+    "bert/pooler/dense/bias": "H",
+    "cls/predictions/transform/dense/kernel": "HE",
+    "cls/predictions/transform/dense/bias": "E",
+    "cls/predictions/transform/LayerNorm/gamma": "E",
+    "cls/predictions/transform/LayerNorm/beta": "E",
+    "cls/predictions/output_bias": "V",
+    "cls/seq_relationship/output_weights": "2H",
+    "cls/seq_relationship/output_bias": "2",
+}
+
+
+def test_a_pretrainer_has_the_published_names_and_shapes(tmp_path):
+    encoder = build_albert(
+        "tiny",
+        vocab_size=SIZES["V"],
+        embedding_size=SIZES["E"],
+        hidden_size=SIZES["H"],
+        intermediate_size=SIZES["I"],
+        max_position_embeddings=SIZES["P"],
+    )
+    write_tf1(build_pretrainer(encoder), tmp_path / "x")
+    written = tensors_in(tmp_path / "x" / CHECKPOINT)
+    assert len(PUBLISHED) == 32
+    assert {name: array.shape for name, array in written.items()} == {
+        name: tuple(SIZES[axis] for axis in axes) for name, axes in PUBLISHED.items()
+    }
+
+
+def with_nan():
+    model = tiny("encoder")
+    model.get_layer("pooler").dense.bias.assign(np.full(24, np.nan))
+    return model
+
+
+def with_a_further_layer():
+    encoder = tiny("encoder")
+    mine = tf.keras.layers.Dense(2, name="mine", trainable=False)
+    return tf.keras.Model(encoder.input, {"mine": mine(encoder.output["pooled_output"])})
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (with_nan, "finite numbers to be saved.*in bert/pooler/dense/bias"),
+        (with_a_further_layer, "further weights, .*kernel"),
+        (
+            lambda: build_albert("tiny", embedding_size=24, always_project=True),
+            "no projection where embedding_size is hidden_size",
+        ),
+        (lambda: build_albert("tiny", hidden_act="gelu_erf"), "GELU of the tanh form"),
+        (
+            lambda: build_albert("tiny", num_hidden_layers=22, sharing="none"),
+            "into the group that it belongs to. Received: the model with 22 layers in 22 groups",
+        ),
+    ],
+)
+def test_what_their_layout_cannot_hold_is_not_written(tmp_path, model, reason):
+    with pytest.raises(ValueError, match=reason):
+        write_tf1(model(), tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(("layers", "groups"), [(22, 22), (23, 23), (44, 22)])
+def test_groups_that_rounding_changes_in_their_graph_are_refused(tmp_path, layers, groups):
+    write_tf1(tiny("encoder"), tmp_path / "x")
+    path = tmp_path / "x" / "albert_config.json"
+    fields = json.loads(path.read_text())
+    fields |= {"num_hidden_layers": layers, "num_hidden_groups": groups}
+    path.write_text(json.dumps(fields))
+    with pytest.raises(ValueError, match=f"with {layers} layers in {groups} groups.*rounding"):
+        model_in(tmp_path / "x")
+
+
+def test_the_state_of_the_training_is_counted(tmp_path):
+    def add(tensors):
+        slots = {f"{name}/adam_{slot}": tensors[name] for name in [*tensors] for slot in "mv"}
+        tensors.update(slots, global_step=np.int64(125_000))
+
+    _, fit = read_tf1(edited(tmp_path, add))
+    # 16 weights of each of the two layer groups, two of each for 9 and 7 others.
+    assert not fit.missing and not fit.unused and fit.state == 2 * (32 + 16) + 1
+
+
+BRIGHTMART = ("albert_config_tiny.json", "checkpoint", "vocab.txt", "albert_model.ckpt.meta")
+TF_HUB = ("saved_model.pb", "tfhub_module.pb", "assets/30k-clean.model")
+
+
+@pytest.mark.parametrize(
+    ("files", "prefix", "name", "reason"),
+    [
+        (BRIGHTMART, "albert_model.ckpt", "bert/embeddings/word_embeddings_2", "of brightmart's"),
+        (TF_HUB, "variables/variables", "module/bert/embeddings/word_embeddings", "of a TF-Hub"),
+        (
+            ("albert_config_base.json", "vocab.txt"),
+            "albert_model.ckpt",
+            "bert/embeddings/word_embeddings",
+            "has its albert_config.json beside it. Received: .* with albert_config_base.json",
+        ),
+    ],
+)
+def test_folders_of_others_are_taken_for_googles_and_refused_with_the_reason(
+    tmp_path, files, prefix, name, reason
+):
+    for file in (*files, prefix):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+    for file in files:
+        (tmp_path / file).touch()
+    save(tmp_path / prefix, {name: np.zeros((8, 4), "f4")})
+    for source in (tmp_path, tmp_path / prefix):
+        assert is_tf1(source)
+        with pytest.raises(ValueError, match=reason):
+            read_tf1(source)
+
+
+def test_hugging_faces_folder_with_a_tf1_file_beside_it_is_theirs(tmp_path):
+    assert not is_tf1(tmp_path)
+    save(tmp_path / "model.ckpt-best", {"x": np.zeros(1, "f4")})
+    assert is_tf1(tmp_path)
+    (tmp_path / "config.json").touch()
+    assert not is_tf1(tmp_path)
 
 
 def edited(tmp_path, change, kind="pretrainer"):
@@ -231,7 +390,7 @@ def test_a_prefix_names_one_of_several(tmp_path):
     model = tiny("encoder")
     write_tf1(model, tmp_path / "x")
     save(tmp_path / "x" / "other.ckpt", {"global_step": np.int64(1)})
-    with pytest.raises(ValueError, match="must hold one TF1 checkpoint"):
+    with pytest.raises(ValueError, match="must hold one TensorFlow checkpoint"):
         model_in(tmp_path / "x")
     for name in (CHECKPOINT, f"{CHECKPOINT}.index"):
         assert config_of(model_in(tmp_path / "x" / name)) == config_of(model)

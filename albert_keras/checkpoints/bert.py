@@ -13,7 +13,12 @@ from safetensors import safe_open
 
 from albert_keras.checkpoints.filling import Fit, fill
 from albert_keras.checkpoints.names import SAME, TRANSPOSED, Names
-from albert_keras.checkpoints.tf1 import checkpoint_prefix, open_tf1
+from albert_keras.checkpoints.tf_checkpoint import (
+    OBJECT_GRAPH,
+    checkpoint_prefix,
+    folder_of,
+    open_checkpoint,
+)
 from albert_keras.checkpoints.weights import shapes_in
 from albert_keras.config import AlbertConfig
 from albert_keras.json_file import check_object, read_json
@@ -77,23 +82,23 @@ HUGGINGFACE = Names(
 OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
-def is_bert(folder: str | Path) -> bool:
-    """Whether `folder` looks like a BERT of Google's or of Hugging Face's."""
-    folder = Path(folder)
-    if (folder / TF1_CONFIG).is_file():
+def is_bert(source: str | Path) -> bool:
+    """Whether `source`, a folder or a checkpoint's prefix, looks like a BERT of Google's or of
+    Hugging Face's."""
+    if (folder_of(source) / TF1_CONFIG).is_file():
         return True
-    config = folder / CONFIG
+    config = Path(source) / CONFIG
     return config.is_file() and read_json(config).get("model_type") == "bert"
 
 
 def read_bert(
-    folder: str | Path, *, allow_missing: Sequence[str] = (), allow_unused: Sequence[str] = ()
+    source: str | Path, *, allow_missing: Sequence[str] = (), allow_unused: Sequence[str] = ()
 ) -> tuple[tf.keras.Model, Fit]:
     """The encoder of a BERT, an unshared `build_albert` with E = H.
 
     Args:
-        folder: with `bert_config.json` and one TF1 checkpoint, or with `config.json` and
-            `model.safetensors`.
+        source: a folder with `bert_config.json` and one TF1 checkpoint, that checkpoint's prefix,
+            or a folder with `config.json` and `model.safetensors`.
         allow_missing: patterns of tensors that it may lack, as "pooler*": they are drawn anew.
         allow_unused: patterns of tensors to leave out: "cls*" for the heads of pretraining.
 
@@ -101,17 +106,25 @@ def read_bert(
         The model, and which tensors were missing or unused.
 
     Raises:
-        ValueError: another model, a missing or damaged file, or tensors that do not fit.
+        ValueError: another model, one of TF Model Garden's, a missing or damaged file, or tensors
+            that do not fit.
     """
-    folder = Path(folder)
+    folder = folder_of(source)
     allowed = {"allow_missing": allow_missing, "allow_unused": allow_unused}
     if (folder / TF1_CONFIG).is_file():
+        prefix = checkpoint_prefix(source)
+        found, get_tensor, state = open_checkpoint(prefix)
+        if OBJECT_GRAPH in found:
+            raise ValueError(
+                "A BERT's TensorFlow checkpoint must be Google's, of TF1. Received: "
+                f"{prefix}, one of TF2 with an object graph, as TF Model Garden's. Take the same "
+                "model from Google's TF1 files or from Hugging Face."
+            )
         config = _config(read_json(folder / TF1_CONFIG), folder / TF1_CONFIG)
-        model, prefix = build_albert(config), checkpoint_prefix(folder)
-        found, get_tensor = open_tf1(prefix)
+        model = build_albert(config)
         layers = [f"bert/encoder/layer_{index}" for index in range(config.num_hidden_layers)]
-        tensors = TF1.tensors_of(model, layers)
-        return model, fill(tensors, found, get_tensor, str(prefix), **allowed)
+        fit = fill(TF1.tensors_of(model, layers), found, get_tensor, str(prefix), **allowed)
+        return model, fit._replace(state=state)
     config = _config(read_json(folder / CONFIG), folder / CONFIG)
     model, path = build_albert(config), folder / WEIGHTS
     shapes = shapes_in(path)

@@ -1,4 +1,4 @@
-"""fill: a model's variables from a file's tensors, strictly, whatever the format."""
+"""fill and take: a model's variables from a file's tensors and back, strictly, in any format."""
 
 import difflib
 import fnmatch
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from albert_keras.checkpoints.names import Tensor
 
@@ -15,6 +16,8 @@ class Fit(NamedTuple):
 
     missing: dict[str, tuple[int, ...]]
     unused: dict[str, tuple[int, ...]]
+    state: int = 0
+    """How many tensors of the training's state (optimizer slots, steps) were left out besides."""
 
 
 def fill(
@@ -55,13 +58,11 @@ def fill(
     unused = [name for name in found if name not in expected]
     problems = [
         f"missing: {name} {expected[name]}{_hint(name, unused)}"
-        for name in missing
-        if name in unmatched(missing, allow_missing)
+        for name in unmatched(missing, allow_missing)
     ]
     problems += [
         f"unexpected: {name} {found[name]}{_hint(name, missing)}"
-        for name in unused
-        if name in unmatched(unused, allow_unused)
+        for name in unmatched(unused, allow_unused)
     ]
     advice = (
         "\nMissing weights are drawn anew only where `allow_missing` has a pattern for them, "
@@ -100,7 +101,7 @@ def _values(tensors, get_tensor):
         array = get_tensor(tensor.name)
         if not np.isfinite(array).all():
             problems.append(f"NaN or infinite: {tensor.name}")
-        array = tensor.layout.to_model(array.astype(np.float32))
+        array = tensor.layout.to_model(array.astype(np.float32, copy=False))
         variable = id(tensor.variable)
         first = names.setdefault(variable, tensor.name)
         if first == tensor.name:
@@ -110,6 +111,38 @@ def _values(tensors, get_tensor):
                 f"copies that differ, but the model shares them: {first}, {tensor.name}"
             )
     return values, problems
+
+
+def take(model: tf.keras.Model, tensors: Sequence[Tensor]) -> dict[str, np.ndarray]:
+    """The arrays of a model's file by name, in their layout there; nothing may be lost.
+
+    Args:
+        model: an encoder, or one built around it.
+        tensors: the model's, by their names in the file.
+
+    Raises:
+        ValueError: a weight has no name in the format, or is NaN or infinite.
+    """
+    named = {id(tensor.variable) for tensor in tensors}
+    nameless = [weight.name for weight in model.weights if id(weight) not in named]
+    if nameless:
+        raise ValueError(
+            "A checkpoint holds an encoder, with or without a head of this library. "
+            f"Received: a model with further weights, {', '.join(nameless)}. Save the part that "
+            "build_albert, build_pretrainer or the builder of a task's model made."
+        )
+    # Writers write the memory as it lies, so a transposed view would be written wrong.
+    arrays = {
+        tensor.name: np.ascontiguousarray(tensor.layout.to_file(tensor.variable.numpy()))
+        for tensor in tensors
+    }
+    broken = [name for name, array in arrays.items() if not np.isfinite(array).all()]
+    if broken:
+        raise ValueError(
+            f"Weights must be finite numbers to be saved. Received: NaN or infinity in "
+            f"{', '.join(broken)}. The training went wrong before this point."
+        )
+    return arrays
 
 
 def unmatched(names: Iterable[str], patterns: Sequence[str]) -> list[str]:

@@ -6,24 +6,27 @@ pretrainer and `variables/0` in a SavedModel; without a projection the numbers s
 graph in the file keeps each variable's own name as well, and those have hardly changed since 2020.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from albert_keras.checkpoints.filling import Fit, fill, unmatched
 from albert_keras.checkpoints.head import build_head
 from albert_keras.checkpoints.names import SAME, Names, head_layouts
-from albert_keras.checkpoints.tf1 import CONFIG, checkpoint_prefix, config_from_google, open_tf1
+from albert_keras.checkpoints.tf1 import CONFIG, config_from_google
+from albert_keras.checkpoints.tf_checkpoint import (
+    OBJECT_GRAPH,
+    TensorFlowCheckpoint,
+    checkpoint_prefix,
+    folder_of,
+    open_checkpoint,
+)
 from albert_keras.config import AlbertConfig
 from albert_keras.json_file import read_json
 from albert_keras.model import build_albert
 
-GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
-# Keys of the training's state: no part of the model.
-STATE = ("save_counter/*", "global_step/*", "optimizer/*", "*/.OPTIMIZER_SLOT/*")
 # As the variables were called until the middle of 2020.
 OLD_NAMES = {
     "transformer/self_attention_output/": "transformer/self_attention/attention_output/",
@@ -38,7 +41,7 @@ def is_model_garden(source: str | Path) -> bool:
     Google's folders have an `albert_config.json` too, but no object graph in the checkpoint.
     """
     try:
-        return GRAPH in open_tf1(_locate(source)[0])[0]
+        return OBJECT_GRAPH in open_checkpoint(checkpoint_prefix(source)).shapes
     except ValueError:
         return False
 
@@ -69,7 +72,7 @@ def read_model_garden(
         ValueError: no or several checkpoints, another architecture, a damaged file, or tensors
             that do not fit (all of them are listed).
     """
-    prefix, config_path = _locate(source)
+    prefix, config_path = checkpoint_prefix(source), folder_of(source) / CONFIG
     if not config_path.is_file():
         raise ValueError(
             f"A checkpoint of Model Garden's ALBERT needs {CONFIG}: how many layers share the "
@@ -82,7 +85,7 @@ def read_model_garden(
             f"{config_path}: Model Garden's ALBERT shares all layers, num_hidden_groups and "
             f"inner_group_num are 1. Received: {groups.groups} and {groups.inner}."
         )
-    found, get_tensor = _open(prefix)
+    found, get_tensor, state = _open(prefix)
     is_pretrainer = any(name.startswith("cls/") for name in unmatched(found, allow_unused))
     if is_pretrainer and unmatched(SOP, allow_missing):
         raise ValueError(
@@ -100,34 +103,23 @@ def read_model_garden(
         allow_missing=allow_missing,
         allow_unused=allow_unused,
     )
-    return model, fit
+    return model, fit._replace(state=state)
 
 
-def _locate(source: str | Path) -> tuple[Path, Path]:
-    """The checkpoint's prefix, and where its config belongs."""
-    variables = Path(source) / "variables"  # of a SavedModel
-    if variables.is_dir():
-        return checkpoint_prefix(variables), Path(source) / CONFIG
-    prefix = checkpoint_prefix(source)
-    return prefix, prefix.parent / CONFIG
-
-
-def _open(
-    prefix: Path,
-) -> tuple[dict[str, tuple[int, ...]], Callable[[str], np.ndarray]]:
-    """The model's shapes by the variables' own names, and the reader of an array."""
-    shapes, get_tensor = open_tf1(prefix)
-    if GRAPH not in shapes:
+def _open(prefix: Path) -> TensorFlowCheckpoint:
+    """The checkpoint by the variables' own names."""
+    shapes, get_tensor, state = open_checkpoint(prefix)
+    if OBJECT_GRAPH not in shapes:
         raise ValueError(
             "A checkpoint of Model Garden's ALBERT has an object graph, as TF2 writes it. "
             f"Received: {prefix} without one, a TF1 checkpoint."
         )
-    graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(get_tensor(GRAPH))
+    graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(get_tensor(OBJECT_GRAPH))
     keys: dict[str, str] = {}
     for node in graph.nodes:
         for attribute in node.attributes:
             key = attribute.checkpoint_key
-            if key not in shapes or not unmatched([key], STATE):
+            if key not in shapes:  # the training's state
                 continue
             name = _modern(attribute.full_name)
             if name in keys:
@@ -136,7 +128,11 @@ def _open(
                     f"{keys[name]} and at {key}."
                 )
             keys[name] = key
-    return {name: shapes[key] for name, key in keys.items()}, lambda name: get_tensor(keys[name])
+    return TensorFlowCheckpoint(
+        {name: shapes[key] for name, key in keys.items()},
+        lambda name: get_tensor(keys[name]),
+        state,
+    )
 
 
 def _modern(name):

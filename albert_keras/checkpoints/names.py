@@ -98,8 +98,13 @@ class Names(NamedTuple):
             model: an encoder, or one built around it.
             layers: the name of each single layer, first to last; equal where the file shares.
             fields: for the names of the modules.
+
+        Raises:
+            ValueError: one name for several weights, as where `layers` has one for layers that do
+                not share.
         """
-        tensors = {}
+        tensors: dict[str, Tensor] = {}
+        contradictions = []
         for part in parts_of(model):
             key = f"{part.module}/{part.weight}"
             if key in self.exceptions:
@@ -109,7 +114,15 @@ class Names(NamedTuple):
                 name = self.modules[part.module] + suffix
             layer = None if part.layer is None else layers[part.layer]
             name = name.format(layer=layer, **fields)
-            tensors[name] = Tensor(name, part.variable, layout)
+            tensor = tensors.setdefault(name, Tensor(name, part.variable, layout))
+            if tensor.variable is not part.variable:
+                contradictions.append(name)
+        if contradictions:
+            raise ValueError(
+                "A tensor of the file must be one weight of the model. Received: several weights "
+                f"for {', '.join(dict.fromkeys(contradictions))}. The sharing and the layer groups "
+                "contradict each other, or the model has two heads of one name."
+            )
         return list(tensors.values())
 
 

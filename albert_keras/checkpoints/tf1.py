@@ -1,13 +1,12 @@
 """Google's TensorFlow 1 checkpoints of ALBERT: the folder they come in, read and written."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from albert_keras.checkpoints.filling import Fit, fill, unmatched
+from albert_keras.checkpoints.filling import Fit, fill, take, unmatched
 from albert_keras.checkpoints.head import build_head
 from albert_keras.checkpoints.huggingface_config import (
     LayerGroups,
@@ -16,6 +15,12 @@ from albert_keras.checkpoints.huggingface_config import (
     to_huggingface,
 )
 from albert_keras.checkpoints.names import SAME, SOP_BIAS, SOP_KERNEL, TRANSPOSED, Names
+from albert_keras.checkpoints.tf_checkpoint import (
+    OBJECT_GRAPH,
+    checkpoint_prefix,
+    folder_of,
+    open_checkpoint,
+)
 from albert_keras.config import AlbertConfig
 from albert_keras.json_file import read_json, write_json
 from albert_keras.model import build_albert, config_of
@@ -63,8 +68,6 @@ NAMES = Names(
         "span_predictor/bias": ("cls/squad/output_bias", SAME),
     },
 )
-# Of optimizers and of the training: no part of the model.
-SLOTS = ("*/adam_m", "*/adam_v", "*/lamb_m", "*/lamb_v", "global_step")
 # Of their head for SQuAD 2.0.
 SQUAD2 = ("start_logits/*", "end_logits/*", "answer_class/*")
 # Theirs "gelu" is the tanh form, in all of their models.
@@ -94,9 +97,20 @@ def config_from_google(fields: Mapping[str, Any], where: str) -> tuple[AlbertCon
 
 
 def is_tf1(source: str | Path) -> bool:
-    """Whether `source`, a folder or a checkpoint's prefix, looks like one of Google's ALBERTs."""
-    source = Path(source)
-    return ((source if source.is_dir() else source.parent) / CONFIG).is_file()
+    """Whether `source`, a folder or a checkpoint's prefix, looks like one of Google's ALBERTs.
+
+    Any other TF1 checkpoint is taken for one too, so that `read_tf1` says why it is none:
+    brightmart's folders and TF-Hub's modules have no `albert_config.json` of their own.
+    """
+    folder = folder_of(source)
+    if (folder / CONFIG).is_file():
+        return True
+    if (folder / "config.json").is_file():  # of Hugging Face, with a TF1 file beside it
+        return False
+    try:
+        return OBJECT_GRAPH not in open_checkpoint(checkpoint_prefix(source)).shapes
+    except ValueError:
+        return False
 
 
 def read_tf1(
@@ -127,50 +141,31 @@ def read_tf1(
             could be two, their head for SQuAD 2.0, or tensors that do not fit (all of them are
             listed).
     """
-    prefix = checkpoint_prefix(source)
-    fields = read_json(prefix.parent / CONFIG)
-    config, groups = config_from_google(fields, str(prefix.parent / CONFIG))
-    found, get_tensor = open_tf1(prefix)
+    prefix, config_path = checkpoint_prefix(source), folder_of(source) / CONFIG
+    found, get_tensor, state = open_checkpoint(prefix)
     _refuse_others(found, prefix)
+    if not config_path.is_file():
+        near = sorted(path.name for path in config_path.parent.glob("*.json"))
+        raise ValueError(
+            f"One of Google's ALBERTs has its {CONFIG} beside it. Received: {config_path.parent} "
+            f"with {', '.join(near) or 'no .json file'}. Put the one that belongs to the model "
+            "there, under that name."
+        )
+    config, groups = config_from_google(read_json(config_path), str(config_path))
+    layers = _layers(groups, str(config_path))
     kind = _kind(unmatched(found, allow_unused), found, head, prefix)
     model = build_head(build_albert(config), _head(kind, found))
     if kind == "span_predictor":
         allow_unused = [*allow_unused, "bert/pooler/*"]
     fit = fill(
-        NAMES.tensors_of(model, _layers(groups)),
+        NAMES.tensors_of(model, layers),
         found,
         get_tensor,
         str(prefix),
         allow_missing=allow_missing,
         allow_unused=allow_unused,
     )
-    return model, fit
-
-
-def open_tf1(
-    prefix: Path,
-) -> tuple[dict[str, tuple[int, ...]], Callable[[str], np.ndarray]]:
-    """Names and shapes of a TF1 checkpoint's model, without optimizer slots, and its reader.
-
-    Raises:
-        ValueError: the file is damaged; the reader raises it too.
-    """
-    try:
-        reader = tf.train.load_checkpoint(str(prefix))
-        shapes = reader.get_variable_to_shape_map()
-    except _DAMAGE as error:
-        raise ValueError(f"The checkpoint {prefix} is damaged or cut off: {error}.") from error
-
-    def get_tensor(name):
-        try:
-            return reader.get_tensor(name)
-        except _DAMAGE as error:
-            raise ValueError(f"{prefix} is damaged or cut off at {name}: {error}.") from error
-
-    return {name: tuple(shapes[name]) for name in unmatched(shapes, SLOTS)}, get_tensor
-
-
-_DAMAGE = (tf.errors.OpError, ValueError, IndexError)
+    return model, fit._replace(state=state)
 
 
 def write_tf1(
@@ -186,7 +181,9 @@ def write_tf1(
         tokenizer: saved with the model when given. Default None.
 
     Raises:
-        ValueError: the folder exists, or the activation has no name in their config.
+        ValueError: the folder exists; the model is one that their graph cannot be, by its
+            activation, its epsilon, its projection or its groups of layers; a weight has no name
+            in the format, or is NaN or infinite.
     """
     config = config_of(model)
     fields = to_huggingface(config)
@@ -196,46 +193,40 @@ def write_tf1(
             "Google's models have a GELU of the tanh form or ReLU, and a LayerNorm epsilon of "
             f"1e-12. Received: {config.hidden_act} and {config.layer_norm_eps}."
         )
+    if config.always_project and config.embedding_size == config.hidden_size:
+        raise ValueError(
+            "Google's models have no projection where embedding_size is hidden_size. Received: a "
+            f"model with one, of size {config.hidden_size} (always_project). A checkpoint folder "
+            "can hold it."
+        )
     fields["hidden_act"] = activations[fields["hidden_act"]]
     del fields["model_type"], fields["layer_norm_eps"]
-    tensors = NAMES.tensors_of(model, _layers(groups_for(config.sharing_pattern)))
+    layers = _layers(groups_for(config.sharing_pattern), "the model")
+    arrays = take(model, NAMES.tensors_of(model, layers))
     with new_folder(folder) as partial:
         write_json(partial / CONFIG, fields)
         if tokenizer is not None:
             tokenizer.save(partial)
         tf.raw_ops.SaveV2(
             prefix=str(partial / CHECKPOINT),
-            tensor_names=[tensor.name for tensor in tensors],
-            shape_and_slices=[""] * len(tensors),
-            tensors=[
-                np.ascontiguousarray(tensor.layout.to_file(tensor.variable.numpy()))
-                for tensor in tensors
-            ],
+            tensor_names=list(arrays),
+            shape_and_slices=[""] * len(arrays),
+            tensors=list(arrays.values()),
         )
 
 
-def checkpoint_prefix(source: str | Path) -> Path:
-    """The prefix of the one checkpoint in a folder, or of the one that `source` names.
-
-    Raises:
-        ValueError: there is none, or there are several.
-    """
-    source = Path(source)
-    if source.is_dir():
-        found = sorted(source.glob("*.index"))
-        if len(found) != 1:
-            raise ValueError(
-                f"A folder must hold one TF1 checkpoint. Received: {source} with "
-                f"{[path.name for path in found]}. Name one by its prefix."
-            )
-        return found[0].with_suffix("")
-    prefix = source.with_suffix("") if source.suffix == ".index" else source
-    if not Path(f"{prefix}.index").is_file():
-        raise ValueError(f"A TF1 checkpoint has a file {prefix}.index. Received: {source}.")
-    return prefix
-
-
-def _layers(groups):
+def _layers(groups, where):
+    """The scope of each single layer in their graph."""
+    # Theirs, where the config is read as Hugging Face does. Both are floating point: for 22 layers
+    # in 22 groups, 15 / 22 * 22 is below 15, and the graph has layer 15 in the group of layer 14.
+    theirs = [int(layer / groups.layers * groups.groups) for layer in range(groups.layers)]
+    if theirs != [group for group, inner in groups.blocks() if inner == 0]:
+        raise ValueError(
+            "Google's graph must put each layer into the group that it belongs to. Received: "
+            f"{where} with {groups.layers} layers in {groups.groups} groups. Theirs computes "
+            "int(layer / num_hidden_layers * num_hidden_groups), which rounding makes "
+            f"{theirs}. Use another depth, or a checkpoint folder."
+        )
     return [
         f"bert/encoder/transformer/group_{group}/inner_group_{inner}"
         for group, inner in groups.blocks()
@@ -288,7 +279,8 @@ def _refuse_others(names, prefix):
     reasons = {
         "bert/embeddings/word_embeddings_2": "of brightmart's albert_zh, whose architecture is "
         "another: positions and segments are added at width H",
-        "bert/encoder/layer_0/attention/self/query/kernel": "of a BERT",
+        "bert/encoder/layer_0/attention/self/query/kernel": "of a BERT, which is read where its "
+        "bert_config.json is beside it",
         "module/bert/embeddings/word_embeddings": "of a TF-Hub module",
     }
     for name, reason in reasons.items():

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from albert_keras.checkpoints.filling import Fit, fill
+from albert_keras.checkpoints.filling import Fit, fill, take
 from albert_keras.checkpoints.huggingface_config import LayerGroups
 from albert_keras.checkpoints.huggingface_names import duplicates_of, no_projection, tensors_of
 from albert_keras.checkpoints.identity_projection import projects
@@ -32,28 +31,10 @@ def write_weights(model: tf.keras.Model, groups: LayerGroups, prefix: str, path:
     Raises:
         ValueError: a weight is NaN or infinite, or has no name in the format.
     """
-    tensors = tensors_of(model, groups, prefix)
-    named = {id(tensor.variable) for tensor in tensors}
-    nameless = [weight.name for weight in model.trainable_weights if id(weight) not in named]
-    if nameless:
-        raise ValueError(
-            "A checkpoint folder holds an encoder, with or without a head of this library. "
-            f"Received: a model with further weights, {', '.join(nameless)}. Save the part that "
-            "build_albert, build_pretrainer or the builder of a task's model made."
-        )
+    arrays = take(model, tensors_of(model, groups, prefix))
     embeddings = layers_of(model)["embeddings"]
-    arrays = {}
     if embeddings.embedding_hidden_mapping_in is None:
-        arrays = no_projection(embeddings.hidden_size, prefix)
-    for tensor in tensors:
-        # safetensors writes the memory as it lies, so a transposed view would be written wrong.
-        arrays[tensor.name] = np.ascontiguousarray(tensor.layout.to_file(tensor.variable.numpy()))
-    broken = [name for name, array in arrays.items() if not np.isfinite(array).all()]
-    if broken:
-        raise ValueError(
-            f"Weights must be finite numbers to be saved. Received: NaN or infinity in "
-            f"{', '.join(broken)}. The training went wrong before this point."
-        )
+        arrays |= no_projection(embeddings.hidden_size, prefix)
     save_file(arrays, path, metadata={"format": "pt"})
 
 
