@@ -323,11 +323,27 @@ def test_a_command_that_ends_in_an_ampersand_runs_beside_the_next(tmp_path, capf
     assert f"{two} &\n" in out and f"{one} &\n" not in out
 
 
+def test_what_runs_beside_the_next_may_say_much(tmp_path, capfd):
+    # More than a pipe holds, before the other one can end.
+    much = f"print('x' * 300_000, flush=True); open({str(tmp_path / 'said')!r}, 'w')"
+    waits = (
+        f"import pathlib, time; file = pathlib.Path({str(tmp_path / 'said')!r})\n"
+        "end = time.monotonic() + 60\n"
+        "while not file.exists(): assert time.monotonic() < end; time.sleep(0.01)"
+    )
+    run([["python", "-c", much, "&"], ["python", "-c", waits]])
+    assert "x" * 300_000 in capfd.readouterr().out
+
+
 def test_the_first_failure_ends_the_demo_and_shows_what_was_said(tmp_path, capfd):
     fails = ["python", "-c", "import sys; sys.exit('no such luck')"]
     never = ["python", "-c", f"open({str(tmp_path / 'ran')!r}, 'w')"]
     sleeps = ["python", "-c", "import time; time.sleep(600)", "&"]
-    for before in ([sleeps, fails], [[*fails, "&"], ["python", "-c", "0"]]):
+    for before in (
+        [sleeps, fails],
+        [[*fails, "&"], ["python", "-c", "0"]],
+        [[*fails, "&"], sleeps[:-1]],  # does not wait for the other one
+    ):
         with pytest.raises(SystemExit) as end:
             run([*before, never])
         assert end.value.code == 1

@@ -11,10 +11,12 @@ a command, printed before it runs: type the same for files of your own.
 """
 
 import argparse
+import contextlib
 import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -85,33 +87,57 @@ def commands(out, minutes):
     yield ["python", "examples/demo/ask.py", served, *QUESTIONS]
 
 
-def run(commands):
+def run(steps):
     """Runs commands in turn, and one that ends in "&" beside those up to the next without.
 
-    What the former says is shown when it has ended. The first failure ends all of them.
+    What the former says is shown when all of these have ended. The first failure ends all of them.
     """
     running = []
-    try:
-        for command in commands:
-            running.append(start(command))
-            while running and command[-1] != "&":
-                said, errors = running[-1].communicate()
-                ended = running.pop()
-                sys.stdout.write(said or "")
-                if ended.returncode:
-                    sys.stderr.write(errors or "")
-                    raise SystemExit(ended.returncode)
-    finally:
-        for process in running:
-            process.kill()
-            process.communicate()
+    with contextlib.ExitStack() as files:
+        try:
+            for step in steps:
+                running.append(start(step, files))
+                if step[-1] != "&":
+                    wait(running)
+                    for _, said, _ in running:
+                        show(said, sys.stdout)
+                    running.clear()
+        finally:
+            for process, _, _ in running:
+                process.kill()
+                process.wait()
 
 
-def start(command):
+def wait(running):
+    """Returns when all have ended; raises SystemExit as soon as one has failed."""
+    ended = False
+    while not ended:
+        ended = all(process.poll() is not None for process, _, _ in running)
+        for process, said, errors in running:
+            if process.poll():
+                show(said, sys.stdout)
+                show(errors, sys.stderr)
+                raise SystemExit(process.returncode)
+        time.sleep(0 if ended else 0.1)
+
+
+def show(file, stream):
+    """Writes what a process left in `file`, if it had one, to `stream`."""
+    if file is not None:
+        file.seek(0)
+        stream.write(file.read())
+
+
+def start(command, files):
     """Prints a command and starts it, with the programs beside this interpreter.
 
+    Args:
+      command: a list of words.
+      files: a `contextlib.ExitStack`, which closes the files.
+
     Returns:
-      A `subprocess.Popen`.
+      A `subprocess.Popen`, and the files with what it says and with its errors; None for what goes
+      to the terminal.
     """
     background = command[-1] == "&"
     words = [str(word) for word in command if word != "&"]
@@ -122,9 +148,12 @@ def start(command):
     words[0] = sys.executable if ours else str(Path(sys.executable).parent / words[0])
     # What TensorFlow says about itself while it starts is of use only after a failure. The command
     # line hides it on its own, and needs its standard error for progress bars.
-    hidden = subprocess.PIPE if ours or background else None
-    said = subprocess.PIPE if background else None
-    return subprocess.Popen(words, stdout=said, stderr=hidden, text=True)
+    # In files: a pipe that nobody reads would stop it once it is full.
+    said, errors = (
+        files.enter_context(tempfile.TemporaryFile("w+")) if hidden else None
+        for hidden in (background, ours or background)
+    )
+    return subprocess.Popen(words, stdout=said, stderr=errors), said, errors
 
 
 def take_folder(out):
