@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.checkpoints.tf1 import (
-    CHECKPOINT,
-    config_from_google,
-    is_tf1,
-    read_tf1,
-    write_tf1,
-)
+from albert_keras.checkpoints.tf1 import CHECKPOINT, config_from_google, read_tf1, write_tf1
 from albert_keras.layers import SOP_IN_ORDER
 from albert_keras.model import build_albert, build_pretrainer, config_of
 from albert_keras.task_models import (
@@ -176,51 +170,6 @@ def test_a_pretrainer_has_the_published_names_and_shapes(tmp_path):
     }
 
 
-def with_nan():
-    model = tiny("encoder")
-    model.get_layer("pooler").dense.bias.assign(np.full(24, np.nan))
-    return model
-
-
-def with_a_further_layer():
-    encoder = tiny("encoder")
-    mine = tf.keras.layers.Dense(2, name="mine", trainable=False)
-    return tf.keras.Model(encoder.input, {"mine": mine(encoder.output["pooled_output"])})
-
-
-@pytest.mark.parametrize(
-    ("model", "reason"),
-    [
-        (with_nan, "finite numbers to be saved.*in bert/pooler/dense/bias"),
-        (with_a_further_layer, "further weights, .*kernel"),
-        (
-            lambda: build_albert("tiny", embedding_size=24, always_project=True),
-            "no projection where embedding_size is hidden_size",
-        ),
-        (lambda: build_albert("tiny", hidden_act="gelu_erf"), "GELU of the tanh form"),
-        (
-            lambda: build_albert("tiny", num_hidden_layers=22, sharing="none"),
-            "into the group that it belongs to. Received: the model with 22 layers in 22 groups",
-        ),
-    ],
-)
-def test_what_their_layout_cannot_hold_is_not_written(tmp_path, model, reason):
-    with pytest.raises(ValueError, match=reason):
-        write_tf1(model(), tmp_path / "x")
-    assert not (tmp_path / "x").exists()
-
-
-@pytest.mark.parametrize(("layers", "groups"), [(22, 22), (23, 23), (44, 22)])
-def test_groups_that_rounding_changes_in_their_graph_are_refused(tmp_path, layers, groups):
-    write_tf1(tiny("encoder"), tmp_path / "x")
-    path = tmp_path / "x" / "albert_config.json"
-    fields = json.loads(path.read_text())
-    fields |= {"num_hidden_layers": layers, "num_hidden_groups": groups}
-    path.write_text(json.dumps(fields))
-    with pytest.raises(ValueError, match=f"with {layers} layers in {groups} groups.*rounding"):
-        model_in(tmp_path / "x")
-
-
 def test_the_state_of_the_training_is_counted(tmp_path):
     def add(tensors):
         slots = {f"{name}/adam_{slot}": tensors[name] for name in [*tensors] for slot in "mv"}
@@ -229,45 +178,6 @@ def test_the_state_of_the_training_is_counted(tmp_path):
     _, fit = read_tf1(edited(tmp_path, add))
     # 16 weights of each of the two layer groups, two of each for 9 and 7 others.
     assert not fit.missing and not fit.unused and fit.state == 2 * (32 + 16) + 1
-
-
-BRIGHTMART = ("albert_config_tiny.json", "checkpoint", "vocab.txt", "albert_model.ckpt.meta")
-TF_HUB = ("saved_model.pb", "tfhub_module.pb", "assets/30k-clean.model")
-
-
-@pytest.mark.parametrize(
-    ("files", "prefix", "name", "reason"),
-    [
-        (BRIGHTMART, "albert_model.ckpt", "bert/embeddings/word_embeddings_2", "of brightmart's"),
-        (TF_HUB, "variables/variables", "module/bert/embeddings/word_embeddings", "of a TF-Hub"),
-        (
-            ("albert_config_base.json", "vocab.txt"),
-            "albert_model.ckpt",
-            "bert/embeddings/word_embeddings",
-            "has its albert_config.json beside it. Received: .* with albert_config_base.json",
-        ),
-    ],
-)
-def test_folders_of_others_are_taken_for_googles_and_refused_with_the_reason(
-    tmp_path, files, prefix, name, reason
-):
-    for file in (*files, prefix):
-        (tmp_path / file).parent.mkdir(exist_ok=True)
-    for file in files:
-        (tmp_path / file).touch()
-    save(tmp_path / prefix, {name: np.zeros((8, 4), "f4")})
-    for source in (tmp_path, tmp_path / prefix):
-        assert is_tf1(source)
-        with pytest.raises(ValueError, match=reason):
-            read_tf1(source)
-
-
-def test_hugging_faces_folder_with_a_tf1_file_beside_it_is_theirs(tmp_path):
-    assert not is_tf1(tmp_path)
-    save(tmp_path / "model.ckpt-best", {"x": np.zeros(1, "f4")})
-    assert is_tf1(tmp_path)
-    (tmp_path / "config.json").touch()
-    assert not is_tf1(tmp_path)
 
 
 def edited(tmp_path, change, kind="pretrainer"):
