@@ -33,7 +33,9 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks
 
 # Against the other implementations themselves, in an environment of their own (3.4 GB): the
-# fixtures of tests/goldens are made again and compared, and what we save is loaded and run in torch.
+# fixtures of tests/goldens are made again and compared, what we save is loaded and run in torch, and
+# the example of a reference is converted against. With ALBERT_KERAS_DATA, the folder of the tests,
+# every text in it is tokenized as the original does.
 # torch's own index has builds for the CPU alone; those of PyPI bring CUDA on Linux.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
@@ -43,10 +45,23 @@ TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 		--editable '.[parity]'
 	touch $@
 
+# Folders whose numbers in transformers `convert --report` must agree with.
+REPORTED := huggingface_tiny huggingface_question_answering_tiny huggingface_multiple_choice_tiny
+
 parity: .venv-parity/installed
 	.venv-parity/bin/python -m tests.parity.remake huggingface_shapes huggingface_tiny \
 		huggingface_heads_tiny huggingface_bert_tiny keras_hub_tiny
 	.venv-parity/bin/python -m tests.parity.from_pretrained
+	set -e; made=$$(mktemp -d); trap 'rm -r "$$made"' EXIT; for name in $(REPORTED); do \
+		.venv-parity/bin/python examples/reference_from_transformers.py tests/goldens/$$name \
+			$$made/$$name.npz --length 16; \
+		.venv-parity/bin/albert-keras convert tests/goldens/$$name $$made/$$name \
+			--report $$made/$$name.npz; \
+	done
+ifdef ALBERT_KERAS_DATA
+	.venv-parity/bin/python -m tests.parity.all_text $(ALBERT_KERAS_DATA) \
+		$(ALBERT_KERAS_DATA)/vocabulary/30k-clean.model
+endif
 
 # TF Model Garden needs TensorFlow 2.20 and an environment to itself. The extra `model-garden` brings
 # 126 packages; these few are enough for what its script imports.

@@ -1,11 +1,13 @@
 """Writes what transformers computes with an ALBERT, for `albert-keras convert --report`.
 
     pip install torch transformers
-    python examples/reference_from_transformers.py albert/albert-base-v2 reference.npz
-    albert-keras convert albert-base-v2/ converted --report reference.npz
+    python examples/reference_from_transformers.py FOLDER reference.npz
+    albert-keras convert FOLDER converted --report reference.npz
 
-The model is a name on the Hugging Face hub or a folder. Three rows of random pieces, one of them
-with padding, say more about the numbers than a sentence. Some seconds on a laptop.
+FOLDER has `config.json` and `model.safetensors`, of any of their ALBERTs. What it has no weights
+for is left out: the outputs of a head of pretraining in a classifier's folder, and the pooled
+output in one for question answering. The inputs are three rows of random pieces, one of them with
+padding, which say more about the numbers than a sentence.
 """
 
 import argparse
@@ -14,10 +16,20 @@ import numpy as np
 import torch
 from transformers import AlbertForPreTraining
 
+# The parts of the model that an output is computed with.
+ENCODER = ("albert.embeddings.", "albert.encoder.")
+PARTS = {
+    "layer_outputs": ENCODER,
+    "sequence_output": ENCODER,
+    "pooled_output": (*ENCODER, "albert.pooler."),
+    "mlm_logits": (*ENCODER, "predictions."),
+    "sop_logits": (*ENCODER, "albert.pooler.", "sop_classifier."),
+}
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("model", help="name on the hub, or folder")
+    parser.add_argument("model", help="folder")
     parser.add_argument("reference", help="the .npz to write")
     parser.add_argument("--length", type=int, default=24, help="pieces in a row")
     arguments = parser.parse_args()
@@ -44,11 +56,12 @@ def main():
             # Their column 1 is "swapped"; albert_keras has "swapped" in column 0.
             "sop_logits": model.sop_classifier(encoded.pooler_output).flip(-1),
         }
-    # A head that the checkpoint does not have is random.
-    absent = {name.split(".")[0] for name in info["missing_keys"]}
-    for head, output in (("predictions", "mlm_logits"), ("sop_classifier", "sop_logits")):
-        if head in absent:
+    # What the checkpoint has no weights for is random.
+    for output, parts in PARTS.items():
+        if any(name.startswith(parts) for name in info["missing_keys"]):
             del outputs[output]
+    if not outputs:
+        raise SystemExit(f"{arguments.model} must hold an ALBERT's encoder. Received: none.")
     np.savez(
         arguments.reference,
         token_ids=token_ids.astype("int32"),
