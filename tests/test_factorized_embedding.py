@@ -70,6 +70,21 @@ def test_gradients_of_a_frequent_token_are_summed_in_float32_under_bfloat16():
     np.testing.assert_allclose(gradient_of_token_7(512), 512 * gradient_of_token_7(1), rtol=1e-4)
 
 
+def test_tables_are_gathered_and_summed_in_float32_under_bfloat16():
+    """Words that are large beside their differences, of which bfloat16 would leave nothing."""
+    layer = FactorizedEmbedding(10, 4, 4, max_positions=5, dtype="mixed_bfloat16")
+    layer(tf.constant(IDS), tf.constant(SEGMENTS))
+    weights = fill_weights(layer)
+    weights["word_embeddings"] = 256 + weights["word_embeddings"]
+    layer.word_embeddings.assign(weights["word_embeddings"])
+    hidden, _ = layer(tf.constant(IDS), tf.constant(SEGMENTS))
+    assert hidden.dtype == tf.bfloat16
+    # One rounding to 8 bits, at the end.
+    np.testing.assert_allclose(
+        tf.cast(hidden, tf.float32), expected_sum(weights), rtol=2**-8, atol=1e-3
+    )
+
+
 def test_dropout_comes_before_the_projection_and_acts_in_training_only():
     ids, segments = tf.constant(IDS), tf.constant(SEGMENTS)
     layer = FactorizedEmbedding(10, 4, 4, max_positions=5, dropout=0.5)
