@@ -27,7 +27,7 @@ def find_checkpoint(folder: str | Path) -> Path:
         )
     raise ValueError(
         f"A checkpoint folder holds {CONFIG} and {WEIGHTS}. Received: {folder}, which has none, "
-        f"nor a {MODEL}/ that has."
+        f"nor a {MODEL}/ that has. `albert-keras convert` makes one of other formats."
     )
 
 

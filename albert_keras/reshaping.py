@@ -1,6 +1,7 @@
 """A model's weights in another shape or use: positions, pieces, sharing, settings.
 
-Each function gives a new model, not compiled, and leaves the old one as it is. They take whatever
+Each function gives a new model, not compiled, and leaves the old one as it is. What was frozen
+within a layer is to be frozen again. They take whatever
 is built around an encoder: the encoder itself, a pretrainer, a task's model.
 """
 
@@ -13,6 +14,7 @@ import tensorflow as tf
 
 from albert_keras.config import SharingPattern, config_from
 from albert_keras.model import config_of, layers_of
+from albert_keras.optimizers import path_of
 
 
 def resize_positions(
@@ -265,14 +267,15 @@ def _rebuilt(model: tf.keras.Model, changes: Mapping[str, Mapping[str, Any]]) ->
     new = tf.keras.models.clone_model(model, clone_function=clone)
     for name, layer in layers_of(model).items():
         if name not in changes:
-            layers_of(new)[name].set_weights(layer.get_weights())
+            _fill(layers_of(new)[name], layer)
     return new
 
 
 def _fill(new: tf.keras.layers.Layer, old: tf.keras.layers.Layer, **values: np.ndarray) -> None:
     """Gives `new` the weights of `old`, and `values` to those that it names."""
-    for weight, source in zip(new.weights, old.weights, strict=True):
-        if weight.shape == source.shape:
-            weight.assign(source)
-    for name, value in values.items():
-        getattr(new, name).assign(value)
+    # By path: Keras lists frozen weights last, so a frozen part would move all that follow.
+    sources = {path_of(weight): weight for weight in old.weights}
+    given = {path_of(getattr(new, name)): value for name, value in values.items()}
+    for weight in new.weights:
+        path = path_of(weight)
+        weight.assign(given[path] if path in given else sources[path])

@@ -11,6 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from albert_keras.checkpoints.bert import is_bert, read_bert
 from albert_keras.model import config_of
+from albert_keras.reshaping import with_settings
 from tests.test_tf1 import save
 
 pytestmark = pytest.mark.both_kerases
@@ -86,8 +87,20 @@ def test_googles_own_folder_gives_the_same_numbers(tmp_path):
     for name in ("bert_model.ckpt", "bert_model.ckpt.index"):
         assert is_bert(tmp_path / name)
         read = read_bert(tmp_path / name, allow_unused=HEADS)
-        check_numbers(read)
+        # "gelu" is the tanh form to Google's code, and the exact one to Hugging Face's.
+        assert config_of(read[0]).hidden_act == "gelu_tanh"
+        check_numbers((with_settings(read[0], hidden_act="gelu_erf"), read[1]))
         assert read[1].state == len(tensors) + 1
+
+
+def test_a_tensor_that_is_there_under_two_names_is_refused(tmp_path):
+    shutil.copy(GOLDEN / "config.json", tmp_path)
+    tensors = load_file(GOLDEN / "model.safetensors")
+    name = next(name for name in tensors if name.endswith("LayerNorm.weight"))
+    tensors[name.replace("weight", "gamma")] = tensors[name] + 1
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(ValueError, match="must hold each tensor once. Received: .*LayerNorm"):
+        read_bert(tmp_path, allow_unused=HEADS)
 
 
 def test_a_bert_of_model_garden_is_refused_with_the_reason(tmp_path):

@@ -488,3 +488,39 @@ def test_a_pretrainer_masks_with_its_tokenizers_mask(tmp_path):
     with pytest.raises(ValueError, match=r"`mask_id` 7, and a tokenizer whose \[MASK\] is 4"):
         save_albert(pretrainer, tmp_path / "x", small_tokenizer())
     assert not (tmp_path / "x").exists()
+
+
+def test_keys_that_older_transformers_wrote_into_every_config_are_known(saved):
+    """As of a fine-tuned ALBERT from transformers 2.x and 3.x."""
+    harmless = {
+        "attention_probs_dropout_prob": 0,
+        "bad_words_ids": None,
+        "do_sample": False,
+        "finetuning_task": "mnli",
+        "gradient_checkpointing": False,
+        "is_decoder": False,
+        "length_penalty": 1.0,
+        "max_length": 20,
+        "num_return_sequences": 1,
+        "output_attentions": False,
+        "output_past": True,
+        "pruned_heads": {},
+        "sep_token_id": None,
+        "task_specific_params": None,
+        "tokenizer_class": "BertTokenizer",
+        "use_bfloat16": False,
+        "xla_device": True,
+    }
+    edit_json(saved / "config.json", **harmless)
+    load_albert(saved)
+    for key, value in (("pruned_heads", {"0": [1]}), ("is_decoder", True)):
+        edit_json(saved / "config.json", **{**harmless, key: value})
+        with pytest.raises(ValueError, match=f"`{key}` must be"):
+            load_albert(saved)
+
+
+def test_several_files_of_tensors_are_named(saved):
+    (saved / "model.safetensors").rename(saved / "model-00001-of-00002.safetensors")
+    (saved / "model.safetensors.index.json").write_text("{}")
+    with pytest.raises(ValueError, match="sharded.*max_shard_size"):
+        load_albert(saved)

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_keras.checkpoints import load_albert, save_albert
 from albert_keras.checkpoints.tf1 import read_tf1
+from albert_keras.model import build_albert, build_pretrainer
 from albert_keras.reshaping import with_settings
 from tests.small_tokenizer import small_tokenizer
 from tests.test_checkpoints import outputs
@@ -20,7 +22,7 @@ def test_there_and_back_through_googles_layout(albert_keras, tmp_path):
     source = GOLDENS / "huggingface_tiny"
     code, out, _ = albert_keras("convert", source, tmp_path / "google", "--to", "google")
     assert code == 0
-    assert "Hugging Face, albert_pretrainer" in out and "probe: not possible" in out
+    assert "Hugging Face, albert_pretrainer" in out and "note: no vocabulary" in out
     code, out, _ = albert_keras("convert", tmp_path / "google", tmp_path / "back")
     assert code == 0 and "Google, albert_pretrainer" in out
     ours, theirs = outputs(load_albert(source)[0]), outputs(load_albert(tmp_path / "back")[0])
@@ -49,6 +51,28 @@ def test_a_report_that_agrees_is_printed_and_one_that_does_not_stops(albert_kera
     arrays["sop_logits"] = arrays["sop_logits"][:, ::-1]
     np.savez(tmp_path / "ours.npz", **arrays)
     assert albert_keras(*arguments, tmp_path / "ours.npz")[0] == 0
+
+
+def test_what_the_user_may_have_overlooked_is_said(albert_keras, tmp_path):
+    tf.keras.utils.set_random_seed(0)
+    encoder = build_albert("tiny", vocab_size=500)
+    save_albert(build_pretrainer(encoder), tmp_path / "untrained", small_tokenizer())
+    arguments = ["convert", tmp_path / "untrained", tmp_path / "x", "--allow-missing", "nosuch*"]
+    code, out, _ = albert_keras(*arguments)
+    assert code == 0
+    assert "note: the vocabulary has 400 pieces, the model rows for 500." in out
+    assert "no better than the mean of its own predictions" in out
+    assert "note: --allow-missing nosuch* was not needed" in out
+
+
+def test_two_kinds_of_checkpoints_in_a_folder_are_not_chosen_from(albert_keras, tmp_path):
+    source = GOLDENS / "huggingface_tiny"
+    assert albert_keras("convert", source, tmp_path / "google", "--to", "google")[0] == 0
+    shutil.copy(source / "model.safetensors", tmp_path / "google")
+    code, _, err = albert_keras("convert", tmp_path / "google", tmp_path / "x")
+    assert code == 2 and "A folder holds one checkpoint" in err
+    prefix = tmp_path / "google" / "model.ckpt-best"
+    assert albert_keras("convert", prefix, tmp_path / "x")[0] == 0
 
 
 @pytest.fixture
@@ -119,7 +143,7 @@ def test_the_exact_gelu_of_a_hugging_face_folder_is_remarked(albert_keras, tmp_p
         ["convert", tmp_path / "x", tmp_path / "ours"],
     ):
         code, out, _ = albert_keras(*arguments)
-        assert code == 0 and "note:" not in out
+        assert code == 0 and "GELU" not in out
 
 
 def test_google_has_no_word_for_the_exact_gelu(albert_keras, tmp_path):

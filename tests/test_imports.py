@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "text": ["new_file", "json_file"],
     "model": ["config", "layers"],
     "task_models": ["model", "layers"],
-    "reshaping": ["config", "model"],
+    "reshaping": ["config", "model", "optimizers"],
     # The SOP label is defined once, beside the head whose columns it numbers.
     "data": ["text", "masking", "new_folder", "json_file", "layers.sop_head"],
     # Finds it without TensorFlow.

@@ -109,8 +109,8 @@ def test_masked_positions_may_be_given(model, reference):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"token_ids": None}, "A reference holds token_ids, segment_ids"),
-        ({"logits": np.zeros(3)}, "A reference holds"),
+        ({"token_ids": None}, "it must hold token_ids, segment_ids"),
+        ({"logits": np.zeros(3)}, "it must hold"),
         (
             dict.fromkeys(("sequence_output", "pooled_output", "mlm_logits", "sop_logits")),
             "some of",
@@ -140,7 +140,7 @@ def test_a_file_that_is_no_reference_is_named(tmp_path):
         read_reference(tmp_path / "x.npy")
     arrays = dict(np.load(GOLDEN / "expected.npz"))
     np.savez(tmp_path / "y.npz", **{**arrays, "segment_ids": arrays["segment_ids"][:, :3]})
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="integers of one shape"):
         read_reference(tmp_path / "y.npz")
 
 

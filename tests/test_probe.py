@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.checkpoints.probe import PARAGRAPHS, Candidate, probe
+from albert_keras.checkpoints.probe import PARAGRAPHS, probe
 from albert_keras.model import build_albert, build_pretrainer, config_of
 from albert_keras.reshaping import with_settings
 from tests.numpy_albert import softmax
@@ -63,11 +63,14 @@ def test_fewer_masked_positions_than_a_row_needs_make_more_rows(trained_on_the_p
     assert probe(small, small_tokenizer())[0].loss > 0
 
 
-def test_a_small_or_uncertain_gain_is_no_contradiction():
-    def gains(gain, error):
-        return Candidate("hidden_act", "relu", 3.0, gain, error).contradicts
-
-    assert gains(0.3, 0.1)
-    assert not gains(0.3, 0.2)
-    assert not gains(0.01, 0.001)
-    assert not gains(-1.0, 0.1)
+def test_nothing_is_told_of_weights_that_know_nothing_of_the_text(trained_on_the_paragraph):
+    """Random weights, and trained ones whose pieces have changed their ids."""
+    untrained = build_pretrainer(build_albert(config_of(trained_on_the_paragraph)))
+    assert probe(untrained, small_tokenizer()) == []
+    embeddings = untrained.get_layer("embeddings")
+    untrained.set_weights(trained_on_the_paragraph.get_weights())
+    assert probe(untrained, small_tokenizer()) != []
+    table = embeddings.word_embeddings.numpy()
+    order = [*range(5), *np.random.default_rng(0).permutation(np.arange(5, len(table)))]
+    embeddings.word_embeddings.assign(table[order])
+    assert probe(untrained, small_tokenizer()) == []

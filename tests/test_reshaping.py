@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import SharingPattern
-from albert_keras.model import build_albert, build_pretrainer, config_of
+from albert_keras.model import build_albert, build_pretrainer, config_of, layers_of
 from albert_keras.reshaping import (
     SETTINGS,
     resize_positions,
@@ -309,3 +309,20 @@ def test_a_model_without_an_encoder_is_refused():
     for reshape in RESHAPES.values():
         with pytest.raises(ValueError, match="Received: a model with the layers f"):
             reshape(other)
+
+
+@pytest.mark.parametrize("reshaped", ["settings", "positions", "sharing"])
+def test_a_frozen_part_keeps_its_weights_where_they_are(reshaped):
+    """Keras lists frozen weights after the others."""
+    model = build_albert("tiny", sharing="none")
+    fill_weights(model)
+    layers_of(model)["encoder"].attention_blocks[0].trainable = False
+    layers_of(model)["embeddings"].layer_norm.trainable = False
+    new = {
+        "settings": lambda: with_settings(model, hidden_dropout_prob=0.1),
+        "positions": lambda: resize_positions(model, 32),
+        "sharing": lambda: with_sharing(model, "none"),
+    }[reshaped]()
+    ids = tf.constant([[2, 17, 30, 45, 3]])
+    inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+    np.testing.assert_array_equal(new(inputs)["sequence_output"], model(inputs)["sequence_output"])

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_keras.checkpoints.tf1 import is_tf1, read_tf1, write_tf1
 from albert_keras.model import build_albert
-from tests.test_tf1 import model_in, save, tiny
+from tests.test_tf1 import edited, model_in, save, tiny
 
 pytestmark = pytest.mark.both_kerases
 
@@ -95,3 +95,29 @@ def test_hugging_faces_folder_with_a_tf1_file_beside_it_is_theirs(tmp_path):
     assert is_tf1(tmp_path)
     (tmp_path / "config.json").touch()
     assert not is_tf1(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "array, reason",
+    [
+        (np.full(24, 7, "i4"), "no floating-point numbers: bert/pooler/dense/bias, int32"),
+        (np.full(24, 1 + 2j, "c8"), "no floating-point numbers: bert/pooler/dense/bias, complex64"),
+        (np.full(24, 1e300), "NaN or infinite: bert/pooler/dense/bias"),
+    ],
+)
+def test_numbers_that_are_no_float32_are_refused(tmp_path, array, reason):
+    """Cast to float32, 1e300 is an infinity."""
+
+    def change(tensors):
+        tensors["bert/pooler/dense/bias"] = array
+
+    with pytest.raises(ValueError, match=reason):
+        read_tf1(edited(tmp_path, change))
+
+
+def test_float64_that_fits_is_read(tmp_path):
+    def change(tensors):
+        tensors["bert/pooler/dense/bias"] = np.full(24, 0.25)
+
+    model, _ = read_tf1(edited(tmp_path, change))
+    np.testing.assert_array_equal(model.get_layer("pooler").dense.bias, np.full(24, 0.25))

@@ -39,6 +39,8 @@ SAME_FIELDS = (
     "initializer_range",
 )
 ACTIVATIONS = {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "relu": "relu"}
+# Google's code computes the tanh form; the first weeks' had the exact one.
+TF1_ACTIVATIONS = {"gelu": "gelu_tanh", "relu": "relu"}
 
 TF1 = Names(
     modules={
@@ -120,15 +122,18 @@ def read_bert(
                 f"{prefix}, one of TF2 with an object graph, as TF Model Garden's. Take the same "
                 "model from Google's TF1 files or from Hugging Face."
             )
-        config = _config(read_json(folder / TF1_CONFIG), folder / TF1_CONFIG)
+        config = _config(read_json(folder / TF1_CONFIG), folder / TF1_CONFIG, TF1_ACTIVATIONS)
         model = build_albert(config)
         layers = [f"bert/encoder/layer_{index}" for index in range(config.num_hidden_layers)]
         fit = fill(TF1.tensors_of(model, layers), found, get_tensor, str(prefix), **allowed)
         return model, fit._replace(state=state)
-    config = _config(read_json(folder / CONFIG), folder / CONFIG)
+    config = _config(read_json(folder / CONFIG), folder / CONFIG, ACTIVATIONS)
     model, path = build_albert(config), folder / WEIGHTS
     shapes = shapes_in(path)
     names = {_modern(name): name for name in shapes}
+    if len(names) < len(shapes):
+        twice = sorted(set(shapes) - set(names.values()))
+        raise ValueError(f"{path} must hold each tensor once. Received: {', '.join(twice)} again.")
     layers = [f"encoder.layer.{index}" for index in range(config.num_hidden_layers)]
     with safe_open(path, framework="np") as file:
         fit = fill(
@@ -148,23 +153,25 @@ def _modern(name):
     return name
 
 
-def _config(fields: Mapping[str, Any], where: Path) -> AlbertConfig:
+def _config(fields: Mapping[str, Any], where: Path, activations: Mapping[str, str]) -> AlbertConfig:
     check_object(fields, str(where), [*SAME_FIELDS, "hidden_act"])
     if fields.get("position_embedding_type", "absolute") != "absolute":
         raise ValueError(
             f"{where}: `position_embedding_type` must be absolute. "
             f"Received: {fields['position_embedding_type']!r}."
         )
-    if fields["hidden_act"] not in [*ACTIVATIONS]:
+    if fields.get("is_decoder"):
+        raise ValueError(f"{where}: `is_decoder` must be false. Received: true.")
+    if fields["hidden_act"] not in [*activations]:
         raise ValueError(
-            f"{where}: `hidden_act` must be one of {', '.join(ACTIVATIONS)}. "
+            f"{where}: `hidden_act` must be one of {', '.join(activations)}. "
             f"Received: {fields['hidden_act']!r}."
         )
     try:
         return AlbertConfig(
             **{name: fields[name] for name in SAME_FIELDS},
             embedding_size=fields["hidden_size"],
-            hidden_act=ACTIVATIONS[fields["hidden_act"]],
+            hidden_act=activations[fields["hidden_act"]],
             layer_norm_eps=fields.get("layer_norm_eps", 1e-12),
             sharing="none",
         )

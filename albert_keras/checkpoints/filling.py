@@ -99,9 +99,14 @@ def _values(tensors, get_tensor):
     values, names, problems = {}, {}, []
     for tensor in tensors:
         array = get_tensor(tensor.name)
+        if not tf.as_dtype(array.dtype).is_floating:
+            problems.append(f"no floating-point numbers: {tensor.name}, {array.dtype}")
+            continue
+        with np.errstate(over="ignore"):  # it is an infinity then, and said below
+            array = array.astype(np.float32, copy=False)
         if not np.isfinite(array).all():
             problems.append(f"NaN or infinite: {tensor.name}")
-        array = tensor.layout.to_model(array.astype(np.float32, copy=False))
+        array = tensor.layout.to_model(array)
         variable = id(tensor.variable)
         first = names.setdefault(variable, tensor.name)
         if first == tensor.name:

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_keras.checkpoints.bert import is_bert, read_bert
 from albert_keras.checkpoints.filling import Fit
-from albert_keras.checkpoints.folder import check_size, is_folder, load_head, read_folder
+from albert_keras.checkpoints.folder import WEIGHTS, check_size, is_folder, load_head, read_folder
 from albert_keras.checkpoints.keras_hub import is_keras_hub, read_keras_hub
 from albert_keras.checkpoints.model_garden import is_model_garden, read_model_garden
 from albert_keras.checkpoints.tf1 import is_tf1, read_tf1
@@ -95,6 +95,11 @@ def import_checkpoint(
             raise ValueError(f"`head` is for Google's checkpoints. Received: {head}, for {source}.")
         allowed["head"] = head
     if format is not None:
+        if is_tf1(source) and source.is_dir() and (source / WEIGHTS).exists():
+            raise ValueError(
+                f"A folder holds one checkpoint. Received: {source} with {WEIGHTS} and one of "
+                "TensorFlow's. Put them apart, or name the latter by its prefix."
+            )
         model, fit = format.read(source, **allowed)
         vocab = vocab or _vocabulary_in(folder)
         tokenizer = Tokenizer.load(vocab, **settings) if vocab else None

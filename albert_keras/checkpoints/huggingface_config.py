@@ -8,6 +8,9 @@ from albert_keras.config import AlbertConfig, SharingPattern, shortest_sharing
 # Names of the same function. Theirs "gelu" is the exact one, Google's "gelu" is the tanh form.
 ACTIVATIONS = {"gelu_tanh": "gelu_new", "gelu_erf": "gelu", "relu": "relu"}
 
+# Their other names of these.
+ALIASES = {"gelu_pytorch_tanh": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_python": "gelu_erf"}
+
 # Named alike on both sides.
 SAME = (
     "vocab_size",
@@ -26,7 +29,16 @@ GROUPS = ("num_hidden_layers", "num_hidden_groups", "inner_group_num")
 REQUIRED = (*SAME, "hidden_act", *GROUPS)
 
 # Keys that must have one value, because another would be another model.
-FIXED = {"model_type": "albert", "position_embedding_type": "absolute", "tie_word_embeddings": True}
+FIXED = {
+    "model_type": "albert",
+    "position_embedding_type": "absolute",
+    "tie_word_embeddings": True,
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "add_cross_attention": False,
+    "pruned_heads": {},
+    "tie_encoder_decoder": False,
+}
 
 # Keys that do not change the numbers: of heads (read in `head.py`), of their library, and
 # those that Google's published configs carry without any code that reads them.
@@ -34,6 +46,19 @@ IGNORED = {
     *("architectures", "classifier_dropout_prob", "id2label", "label2id", "problem_type"),
     *("bos_token_id", "eos_token_id", "pad_token_id", "transformers_version"),
     *("dtype", "torch_dtype", "use_cache", "return_dict", "num_labels"),
+    # Written by transformers 2 to 4 into every config: of its outputs, its text generation, its
+    # tokenizers, its trainer.
+    *("output_attentions", "output_hidden_states", "output_past", "use_return_dict", "torchscript"),
+    *("use_bfloat16", "tf_legacy_loss", "chunk_size_feed_forward", "gradient_checkpointing"),
+    *("finetuning_task", "task_specific_params", "tokenizer_class", "prefix", "xla_device"),
+    *("sep_token_id", "mask_token_id", "unk_token_id", "decoder_start_token_id"),
+    *("do_sample", "early_stopping", "length_penalty", "max_length", "min_length", "num_beams"),
+    *("num_beam_groups", "num_return_sequences", "no_repeat_ngram_size", "repetition_penalty"),
+    *("temperature", "top_k", "top_p", "typical_p", "diversity_penalty", "bad_words_ids"),
+    *("encoder_no_repeat_ngram_size", "exponential_decay_length_penalty", "suppress_tokens"),
+    *("begin_suppress_tokens", "forced_bos_token_id", "forced_eos_token_id"),
+    *("remove_invalid_values", "output_scores", "return_dict_in_generate"),
+    *("cross_attention_hidden_size", "language", "name", "directionality"),
     *("net_structure_type", "gap_size", "num_memory_blocks", "layers_to_keep"),
     "down_scale_factor",
 }
@@ -137,7 +162,7 @@ def from_huggingface(fields: Mapping[str, Any], where: str) -> tuple[AlbertConfi
     for key, value in FIXED.items():
         if fields.get(key, value) != value:
             raise ValueError(f"{where}: `{key}` must be {value!r}. Received: {fields[key]!r}.")
-    activations = {theirs: ours for ours, theirs in ACTIVATIONS.items()}
+    activations = {theirs: ours for ours, theirs in ACTIVATIONS.items()} | ALIASES
     if fields["hidden_act"] not in [*activations]:  # a list has no hash
         raise ValueError(
             f"{where}: `hidden_act` must be one of {', '.join(activations)}. "

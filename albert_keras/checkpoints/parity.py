@@ -36,21 +36,29 @@ def read_reference(path: str | Path) -> dict[str, np.ndarray]:
     """
     try:
         with open(path, "rb") as raw, np.load(raw) as file:
+            _refuse_names(file.files)
             reference = dict(file)
     except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"A reference is an .npz file. Received: {path}: {error}.") from error
-    known = {*ENCODER_INPUTS, *OUTPUTS, "masked_positions"}
-    missing = [name for name in ENCODER_INPUTS if name not in reference]
-    unknown = [name for name in reference if name not in known]
-    if missing or unknown or not set(reference) & set(OUTPUTS):
+    inputs = [reference[name] for name in ENCODER_INPUTS]
+    integers = all(array.dtype.kind in "iu" for array in inputs)
+    if not integers or len({array.shape for array in inputs}) > 1 or inputs[0].ndim != 2:
+        received = ", ".join(f"{array.dtype} {array.shape}" for array in inputs)
         raise ValueError(
-            f"A reference holds {', '.join(ENCODER_INPUTS)} and some of {', '.join(OUTPUTS)}. "
-            f"Received: {path} with {', '.join(reference)}."
+            f"The inputs of a reference are integers of one shape (B, S). Received: {received}."
         )
-    shapes = {name: reference[name].shape for name in ENCODER_INPUTS}
-    if len(set(shapes.values())) > 1 or len(shapes["token_ids"]) != 2:
-        raise ValueError(f"The inputs of a reference have one shape (B, S). Received: {shapes}.")
     return reference
+
+
+def _refuse_names(names):
+    """Before the arrays are read, which may be large."""
+    known = {*ENCODER_INPUTS, *OUTPUTS, "masked_positions"}
+    missing = set(ENCODER_INPUTS) - set(names)
+    if missing or set(names) - known or not set(names) & set(OUTPUTS):
+        raise ValueError(
+            f"it must hold {', '.join(ENCODER_INPUTS)} and some of {', '.join(OUTPUTS)}, and has "
+            f"{', '.join(names)}"
+        )
 
 
 def compare(model: tf.keras.Model, reference: Mapping[str, np.ndarray]) -> list[Difference]:
@@ -65,6 +73,13 @@ def compare(model: tf.keras.Model, reference: Mapping[str, np.ndarray]) -> list[
         ValueError: an output that the model does not have, or of another shape.
     """
     inputs = {name: tf.constant(reference[name], tf.int32) for name in ENCODER_INPUTS}
+    sizes = config_of(model)
+    for name, size in (("token_ids", sizes.vocab_size), ("segment_ids", sizes.type_vocab_size)):
+        lowest, highest = reference[name].min(), reference[name].max()
+        if lowest < 0 or highest >= size:
+            raise ValueError(
+                f"{name} must be at least 0 and below {size}. Received: {lowest} to {highest}."
+            )
     encoder = build_albert(config_of(model), output_all_layers=True)
     layers = layers_of(model)
     for name in ("embeddings", "encoder", "pooler"):

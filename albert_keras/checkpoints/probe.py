@@ -36,10 +36,15 @@ EVERY = 7
 HEAD_SIZES = (32, 64, 128, 256)
 # A candidate is better for certain where it wins so many nats a piece, and so many standard errors.
 NATS, ERRORS = 0.05, 2
+FEWEST = 20
 
 
 class Candidate(NamedTuple):
-    """A value that a setting could have had in training."""
+    """A value that a setting could have had in training.
+
+    `contradicts` says whether it explains the weights better than the configured value, for
+    certain.
+    """
 
     setting: str
     value: Any
@@ -48,11 +53,7 @@ class Candidate(NamedTuple):
     # By how much the configured value's loss is above, with the standard error over the pieces.
     gain: float
     error: float
-
-    @property
-    def contradicts(self) -> bool:
-        """Whether it explains the weights better than the configured value, for certain."""
-        return self.gain > max(NATS, ERRORS * self.error)
+    contradicts: bool = False
 
 
 def probe(pretrainer: tf.keras.Model, tokenizer: Tokenizer) -> list[Candidate]:
@@ -65,7 +66,11 @@ def probe(pretrainer: tf.keras.Model, tokenizer: Tokenizer) -> list[Candidate]:
 
     Returns:
         Head counts whose heads have 32, 64, 128 or 256 columns, and the activations; the
-        configured value of each first, with a gain of 0.
+        configured value of each first, with a gain of 0. Empty when no value makes the model
+        predict the masked pieces better than the mean of its own predictions would: then it knows
+        nothing of this text, and of how it was trained nothing can be told. Another vocabulary
+        than its own is a likely reason. Empty too for rows of less than twenty pieces, and where
+        most are unknown.
 
     Example:
 
@@ -74,26 +79,30 @@ def probe(pretrainer: tf.keras.Model, tokenizer: Tokenizer) -> list[Candidate]:
     """
     config = config_of(pretrainer)
     rows = _masked_rows(pretrainer, tokenizer)
+    labels = rows[1][rows[2]]
+    if len(labels) < FEWEST or (labels == tokenizer.unk_id).mean() > 0.5:
+        return []
     values = {
         "num_attention_heads": [
             config.hidden_size // size for size in HEAD_SIZES if config.hidden_size % size == 0
         ],
         "hidden_act": ACTIVATIONS,
     }
-    configured = _losses(pretrainer, rows)
+    configured, informed = _losses(pretrainer, rows)
     candidates = []
     for setting, others in values.items():
         own = getattr(config, setting)
         candidates.append(Candidate(setting, own, float(configured.mean()), 0.0, 0.0))
         for value in others:
             if value != own:
-                losses = _losses(with_settings(pretrainer, **{setting: value}), rows)
-                gains = configured - losses
-                error = float(gains.std(ddof=1) / math.sqrt(len(gains)))
+                losses, knows = _losses(with_settings(pretrainer, **{setting: value}), rows)
+                gain, error = _mean_and_error(configured - losses)
+                better = knows and gain > max(NATS, ERRORS * error)
                 candidates.append(
-                    Candidate(setting, value, float(losses.mean()), float(gains.mean()), error)
+                    Candidate(setting, value, float(losses.mean()), gain, error, better)
                 )
-    return candidates
+                informed |= knows
+    return candidates if informed else []
 
 
 def _masked_rows(pretrainer, tokenizer):
@@ -122,11 +131,17 @@ def _masked_rows(pretrainer, tokenizer):
 
 
 def _losses(pretrainer, rows):
-    """Nats of each masked piece."""
+    """Nats of each masked piece, and whether they are fewer than by the mean prediction."""
     inputs, labels, masked = rows
     inputs = {name: tf.constant(value) for name, value in inputs.items()}
     logits = pretrainer(inputs, training=False)["mlm_logits"]
-    return cross_entropy(tf.constant(labels), logits).numpy()[masked]
+    losses = cross_entropy(tf.constant(labels), logits).numpy()[masked]
+    mean = tf.reduce_mean(tf.nn.softmax(tf.boolean_mask(logits, masked)), axis=0)
+    return losses, losses.mean() < -np.log(mean.numpy()[labels[masked]]).mean()
+
+
+def _mean_and_error(values):
+    return float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))
 
 
 def _paragraph(tokenizer):

@@ -45,6 +45,11 @@ def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
         ValueError: the file is missing, damaged, or has tensors of another type than float32 or
             float16.
     """
+    if path.with_name(f"{path.name}.index.json").is_file():
+        raise ValueError(
+            f"The tensors must be in one file. Received: {path.parent}, where they are in several "
+            "(sharded). Load it in transformers and save it with a larger max_shard_size."
+        )
     if not path.is_file():
         raise ValueError(
             f"A checkpoint folder must hold {path.name}. Received: {path.parent} without it. A "

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from albert_keras.checkpoint_folder import find_tokenizer
+from albert_keras.checkpoint_folder import find_checkpoint, find_tokenizer
 from albert_keras.cli.checks import refuse_missing, refuse_out
 from albert_keras.cli.fields import Set, fields_in
 from albert_keras.cli.startup import start_tensorflow
+from albert_keras.run_folder import MODEL
 
 # The outputs of two right implementations differ by less; of two different models, by far more.
 TOLERANCE = 1e-3
@@ -60,12 +61,15 @@ def convert(
     settings = fields_in(set_)
     start_tensorflow()
     from albert_keras.checkpoints import save_albert
+    from albert_keras.checkpoints.filling import unmatched
     from albert_keras.checkpoints.folder import OURS
     from albert_keras.checkpoints.formats import HUGGING_FACE, import_checkpoint
     from albert_keras.checkpoints.tf1 import write_tf1
     from albert_keras.model import config_of
     from albert_keras.reshaping import with_settings
 
+    if source.is_dir() and not (source / "config.json").exists() and (source / MODEL).is_dir():
+        source = find_checkpoint(source)  # of a run
     read = import_checkpoint(
         source,
         vocab=vocab and find_tokenizer(vocab),
@@ -81,6 +85,8 @@ def convert(
         typer.echo(f"newly drawn: {name} {shape}")
     for name, shape in read.fit.unused.items():
         typer.echo(f"left out: {name} {shape}")
+    if read.fit.state:
+        typer.echo(f"left out: {read.fit.state} tensors of the training's state")
     theirs = read.format == HUGGING_FACE and not (source / OURS).exists()
     if theirs and config_of(read.model).hidden_act == "gelu_erf" and "hidden_act" not in settings:
         typer.echo(
@@ -91,7 +97,22 @@ def convert(
     if doubts and not force:
         raise ValueError(" ".join(doubts) + " To write it as it is all the same, add --force.")
     if read.tokenizer is None:
-        typer.echo("no vocabulary: SOURCE has none that is read; --vocab names one")
+        typer.echo(
+            "note: no vocabulary. A spiece.model or vocab.txt is read, tokenizer.json is not; "
+            "--vocab names one."
+        )
+    elif read.tokenizer.vocab_size < config_of(model).vocab_size:
+        typer.echo(
+            f"note: the vocabulary has {read.tokenizer.vocab_size:,} pieces, the model rows for "
+            f"{config_of(model).vocab_size:,}."
+        )
+    for flag, patterns, names in (
+        ("--allow-missing", allow_missing, read.fit.missing),
+        ("--allow-unused", allow_unused, read.fit.unused),
+    ):
+        for pattern in patterns or ():
+            if unmatched(names, [pattern]) == [*names]:
+                typer.echo(f"note: {flag} {pattern} was not needed: it matched nothing.")
     if to == To.GOOGLE:
         if read.labels or read.max_length:
             typer.echo(
@@ -108,29 +129,36 @@ def convert(
 
 def _probe(model, read):
     """Prints what the weights say about heads and activation; gives what contradicts the config."""
-    if read.tokenizer is None or "mlm_logits" not in model.output:
-        typer.echo("probe: not possible, it takes the head for masked pieces and a vocabulary")
+    if "mlm_logits" not in model.output:
+        return []  # of other models nothing can be told
+    if read.tokenizer is None:
+        typer.echo("probe: not possible without a vocabulary")
         return []
     from albert_keras.checkpoints.probe import probe
 
-    doubts, configured = [], {}
-    for candidate in probe(model, read.tokenizer):
-        name = candidate.setting
-        if name not in configured:
-            configured[name] = candidate.value
-            typer.echo(f"probe: {name} {candidate.value}: {candidate.loss:.3f} nats (configured)")
-            continue
+    candidates = probe(model, read.tokenizer)
+    if not candidates:
         typer.echo(
-            f"probe: {name} {candidate.value}: {candidate.loss:.3f} nats, "
-            f"{candidate.gain:+.4f} better (standard error {candidate.error:.4f})"
+            "probe: the model predicts the words of a paragraph no better than the mean of its own "
+            "predictions. Is the vocabulary its own? Of heads and activation nothing can be told."
         )
-        if candidate.contradicts:
-            doubts.append(
-                f"The weights must fit the config. Received: {name} {configured[name]}, and "
-                f"{candidate.value} predicts masked words {candidate.gain:.2f} nats better; add "
-                f"--set {name}={candidate.value}."
-            )
-    return doubts
+    configured, better = {}, {}
+    for one in candidates:
+        name = one.setting
+        line = f"probe: {name} {one.value}: {one.loss:.3f} nats a masked piece"
+        if name not in configured:
+            configured[name] = one.value
+            typer.echo(f"{line} (configured)")
+            continue
+        word = "better" if one.gain > 0 else "worse"
+        typer.echo(f"{line}, {abs(one.gain):.4f} {word} (standard error {one.error:.4f})")
+        if one.contradicts and one.gain > better.get(name, (None, 0.0))[1]:
+            better[name] = one.value, one.gain
+    return [
+        f"The weights must fit the config. Received: {name} {configured[name]}, and {value} "
+        f"predicts masked words {gain:.2f} nats better; add --set {name}={value}."
+        for name, (value, gain) in better.items()
+    ]
 
 
 def _compare(model, report):

@@ -91,7 +91,10 @@ def finetune(
         dev_labels = classification.label_indices(dev_examples, names, dev)
     loaded, tokenizer = load_albert(folder)
     if tokenizer is None:
-        raise ValueError(f"--model must have its vocabulary. Received: {model} without one.")
+        raise ValueError(
+            f"--model must have its vocabulary. Received: {model} without one. `albert-keras "
+            f"convert {model} DEST --vocab FILE` adds it."
+        )
     head, config = load_head(folder), config_of(loaded)
     if head["kind"] == "span_predictor" and not from_scratch:
         raise ValueError(
