@@ -1,6 +1,6 @@
 """From the text on this machine to a served answer: `make demo`, or
 
-    python -m examples.demo --out demo --minutes 6
+    python -m examples.demo --out demo --minutes 5.5
 
 Reads the documentation installed with Python, trains a vocabulary, pretrains a small ALBERT on it,
 fine-tunes it to say which library a paragraph documents, with three seeds each and as often without
@@ -172,7 +172,7 @@ def take_folder(out):
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="python -m examples.demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo"), help="default: demo")
-    parser.add_argument("--minutes", type=float, default=6, help="of pretraining; default 6")
+    parser.add_argument("--minutes", type=float, default=5.5, help="of pretraining; default 5.5")
     arguments = parser.parse_args(argv)
     started = time.monotonic()
 
