@@ -255,6 +255,7 @@ def test_processes_that_start_as_workers_do_never_see_ctrl_c_and_the_parent_does
     script = """
 import os, signal, subprocess, sys, time
 from albert_keras.data import packer
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 code = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
 try:
     with packer._without_ctrl_c():
