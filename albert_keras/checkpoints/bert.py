@@ -12,7 +12,7 @@ import tensorflow as tf
 from safetensors import safe_open
 
 from albert_keras.checkpoints.filling import Fit, fill
-from albert_keras.checkpoints.names import SAME, TRANSPOSED, Names
+from albert_keras.checkpoints.names import TENSORFLOW_WEIGHTS, TORCH_WEIGHTS, Names
 from albert_keras.checkpoints.tf_checkpoint import (
     OBJECT_GRAPH,
     checkpoint_prefix,
@@ -58,26 +58,14 @@ TF1 = Names(
         "ffn_norm": "{layer}/output/LayerNorm",
         "pooler": "bert/pooler/dense",
     },
-    weights={
-        "table": ("", SAME),
-        "kernel": ("/kernel", SAME),
-        "bias": ("/bias", SAME),
-        "gamma": ("/gamma", SAME),
-        "beta": ("/beta", SAME),
-    },
+    weights=TENSORFLOW_WEIGHTS,
     exceptions={},
 )
 HUGGINGFACE = Names(
     modules={
         module: name.removeprefix("bert/").replace("/", ".") for module, name in TF1.modules.items()
     },
-    weights={
-        "table": (".weight", SAME),
-        "kernel": (".weight", TRANSPOSED),
-        "bias": (".bias", SAME),
-        "gamma": (".weight", SAME),
-        "beta": (".bias", SAME),
-    },
+    weights=TORCH_WEIGHTS,
     exceptions={},
 )
 # LayerNorm in files from before 2019.

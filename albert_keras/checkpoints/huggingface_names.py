@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from albert_keras.checkpoints.huggingface_config import LayerGroups
 from albert_keras.checkpoints.identity_projection import identity_projection
-from albert_keras.checkpoints.names import SAME, SOP_BIAS, SOP_KERNEL, TRANSPOSED, Names, Tensor
+from albert_keras.checkpoints.names import SOP_BIAS, SOP_KERNEL, TORCH_WEIGHTS, Names, Tensor
 
 # {prefix}: "albert." in the models with a head.
 NAMES = Names(
@@ -31,13 +31,7 @@ NAMES = Names(
         "span_predictor": "qa_outputs",
         "multiple_choice": "classifier",
     },
-    weights={
-        "table": (".weight", SAME),
-        "kernel": (".weight", TRANSPOSED),
-        "bias": (".bias", SAME),
-        "gamma": (".weight", SAME),
-        "beta": (".bias", SAME),
-    },
+    weights=TORCH_WEIGHTS,
     exceptions={
         "sop/kernel": ("sop_classifier.classifier.weight", SOP_KERNEL),
         "sop/bias": ("sop_classifier.classifier.bias", SOP_BIAS),

@@ -14,7 +14,7 @@ from tensorflow.core.protobuf import trackable_object_graph_pb2
 
 from albert_keras.checkpoints.filling import Fit, fill, unmatched
 from albert_keras.checkpoints.head import build_head
-from albert_keras.checkpoints.names import SAME, Names, head_layouts
+from albert_keras.checkpoints.names import SAME, TENSORFLOW_WEIGHTS, Names, head_layouts
 from albert_keras.checkpoints.tf1 import CONFIG, config_from_google
 from albert_keras.checkpoints.tf_checkpoint import (
     OBJECT_GRAPH,
@@ -170,12 +170,6 @@ def _names(config: AlbertConfig) -> Names:
             "masked_lm_dense": "cls/predictions/transform/dense",
             "masked_lm_norm": "cls/predictions/transform/LayerNorm",
         },
-        weights={
-            "table": ("/embeddings", SAME),
-            "kernel": ("/kernel", SAME),
-            "bias": ("/bias", SAME),
-            "gamma": ("/gamma", SAME),
-            "beta": ("/beta", SAME),
-        },
+        weights={**TENSORFLOW_WEIGHTS, "table": ("/embeddings", SAME)},
         exceptions=exceptions,
     )

@@ -27,6 +27,22 @@ TRANSPOSED = Layout(lambda x: x.T, lambda x: x.T)
 SOP_KERNEL = Layout(lambda x: x.T[::-1], lambda x: x[::-1].T)
 SOP_BIAS = Layout(lambda x: x[::-1], lambda x: x[::-1])
 
+# What follows a module's name, and how the weight lies there, in TensorFlow's files and in torch's.
+TENSORFLOW_WEIGHTS = {
+    "table": ("", SAME),
+    "kernel": ("/kernel", SAME),
+    "bias": ("/bias", SAME),
+    "gamma": ("/gamma", SAME),
+    "beta": ("/beta", SAME),
+}
+TORCH_WEIGHTS = {
+    "table": (".weight", SAME),
+    "kernel": (".weight", TRANSPOSED),
+    "bias": (".bias", SAME),
+    "gamma": (".weight", SAME),
+    "beta": (".bias", SAME),
+}
+
 
 class HeadLayouts(NamedTuple):
     """Layouts of an attention in files that give the heads an axis of their own."""

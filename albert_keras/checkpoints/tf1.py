@@ -14,7 +14,14 @@ from albert_keras.checkpoints.huggingface_config import (
     groups_for,
     to_huggingface,
 )
-from albert_keras.checkpoints.names import SAME, SOP_BIAS, SOP_KERNEL, TRANSPOSED, Names
+from albert_keras.checkpoints.names import (
+    SAME,
+    SOP_BIAS,
+    SOP_KERNEL,
+    TENSORFLOW_WEIGHTS,
+    TRANSPOSED,
+    Names,
+)
 from albert_keras.checkpoints.tf_checkpoint import (
     OBJECT_GRAPH,
     checkpoint_prefix,
@@ -49,13 +56,7 @@ NAMES = Names(
         "masked_lm_dense": "cls/predictions/transform/dense",
         "masked_lm_norm": "cls/predictions/transform/LayerNorm",
     },
-    weights={
-        "table": ("", SAME),
-        "kernel": ("/kernel", SAME),
-        "bias": ("/bias", SAME),
-        "gamma": ("/gamma", SAME),
-        "beta": ("/beta", SAME),
-    },
+    weights=TENSORFLOW_WEIGHTS,
     exceptions={
         "masked_lm/bias": ("cls/predictions/output_bias", SAME),
         "sop/kernel": ("cls/seq_relationship/output_weights", SOP_KERNEL),
