@@ -100,6 +100,7 @@ def build_albert(
 def build_pretrainer(
     encoder: tf.keras.Model,
     *,
+    pair_objective: str = "sop",
     max_predictions: int | None = None,
     ngram: int = 3,
     rate: float = 0.15,
@@ -107,12 +108,14 @@ def build_pretrainer(
     random_fraction: float = 0.1,
     mask_id: int = 4,
 ) -> tf.keras.Model:
-    """The encoder with the masked-language-model and sentence-order heads.
+    """The encoder with the heads for masked words and for pairs of segments.
 
     It shares the encoder's weights. Vocabulary logits exist for the masked positions only.
 
     Args:
         encoder: a model of `build_albert`.
+        pair_objective: what its pair head is trained for: sentence order ("sop"), the next
+            sentence ("nsp") or nothing ("none"). Default "sop".
         max_predictions: int, M, slots for masked positions in a row; None leaves the axis open.
         ngram, rate, mask_fraction, random_fraction, mask_id: see `layers.NgramMaskedLM`; they
             serve `model.get_layer("masked_lm").mask`.
@@ -121,10 +124,12 @@ def build_pretrainer(
 
     Outputs of the model, float32:
         mlm_logits: `(B, M, V)`.
-        sop_logits: `(B, 2)`, column `SOP_IN_ORDER` (1) for the original order.
+        sop_logits: `(B, 2)`, column `SOP_IN_ORDER` (1) for the original order; of the other
+            objectives, see `layers.SOPHead`.
 
     Raises:
-        ValueError: `encoder` is no model of `build_albert`, or masking settings out of range.
+        ValueError: `encoder` is no model of `build_albert`, an unknown objective, or masking
+            settings out of range.
 
     Example:
 
@@ -152,7 +157,7 @@ def build_pretrainer(
         initializer_range=config.initializer_range,
         name="masked_lm",
     )
-    sop = SOPHead(initializer_range=config.initializer_range, name="sop")
+    sop = SOPHead(pair_objective, config.initializer_range, name="sop")
 
     # Wiring
     masked_positions = tf.keras.Input(
@@ -165,6 +170,18 @@ def build_pretrainer(
     }
     inputs = {**encoder.input, "masked_positions": masked_positions}
     return tf.keras.Model(inputs, outputs, name="albert_pretrainer")
+
+
+def pair_objective_of(pretrainer: tf.keras.Model) -> str:
+    """What the pair head of `pretrainer` is trained for.
+
+    Args:
+        pretrainer: a model of `build_pretrainer`, or one built around it.
+
+    >>> pair_objective_of(build_pretrainer(build_albert("tiny"), pair_objective="nsp"))
+    'nsp'
+    """
+    return layers_of(pretrainer)["sop"].objective
 
 
 def config_of(model: tf.keras.Model) -> AlbertConfig:

@@ -121,13 +121,17 @@ def lamb_update(
     weights, gradient, m, v, rate, m_correction, v_correction, *, beta_1, beta_2, epsilon,
     weight_decay, adapt
 ):  # fmt: skip
-    """The rule of `Lamb` for one variable: its new weights, m and v."""
+    """The rule of `Lamb` for one variable: its new weights, m and v, or the old ones where the
+    gradient is not finite."""
+    before = weights, m, v
     m = m + (1 - beta_1) * (gradient - m)
     v = v + (1 - beta_2) * (tf.square(gradient) - v)
     update = (m / m_correction) / (tf.sqrt(v / v_correction) + epsilon) + weight_decay * weights
     if adapt:
         rate = rate * trust_ratio(weights, update)
-    return weights - rate * update, m, v
+    finite = tf.reduce_all(tf.math.is_finite(gradient))
+    after = weights - rate * update, m, v
+    return tuple(tf.where(finite, new, old) for new, old in zip(after, before, strict=True))
 
 
 # For a large variable, one pass over memory in place of two dozen; for a small one, compiling would
@@ -153,7 +157,8 @@ class Lamb(_OptimizerOfEitherKeras):
     and it adapts every variable.
 
     Gradients are clipped to a global norm as the original does. Keras 2 clips after the replicas'
-    gradients are summed; Keras 3 clips each replica's before.
+    gradients are summed; Keras 3 clips each replica's before. A variable whose gradient is not
+    finite stays as it is, with its m and v; clipping makes all gradients NaN where one is not finite.
 
     Args:
         learning_rate: float or a schedule. Default 1e-3; ALBERT used a peak of 1.76e-3 with
@@ -216,6 +221,8 @@ class Lamb(_OptimizerOfEitherKeras):
         self.exclude = tuple(exclude)
         self.bias_correction = bias_correction
 
+    layer_adaptation = True
+
     def build(self, variables):
         if hasattr(self, "momentums"):
             return
@@ -247,7 +254,7 @@ class Lamb(_OptimizerOfEitherKeras):
             beta_2=self.beta_2,
             epsilon=self.epsilon,
             weight_decay=0.0 if excluded else self.decay_in_ratio,
-            adapt=not excluded,
+            adapt=self.layer_adaptation and not excluded,
         )
         variable.assign(weights)
         momentum.assign(m)
@@ -268,3 +275,35 @@ class Lamb(_OptimizerOfEitherKeras):
         if not self.bias_correction:
             return tf.ones([], dtype)
         return 1 - tf.pow(tf.constant(beta, dtype), tf.cast(self.iterations, dtype) + 1)
+
+
+@tf.keras.utils.register_keras_serializable(package="albert_keras")
+class AdamW(Lamb):
+    """Adam with decoupled weight decay: `Lamb` without |w| / |u|, and with bias correction.
+
+        m = beta_1 m + (1 - beta_1) g          v = beta_2 v + (1 - beta_2) g^2
+        u = m / (1 - beta_1^t) / (sqrt(v / (1 - beta_2^t)) + epsilon) + weight_decay w
+        w = w - learning_rate * u
+
+    `tf.keras.optimizers.AdamW` is the same rule, but it names what has no decay by parts of names
+    that differ between the Kerases, and it has no way to leave a step out.
+
+    Args:
+        learning_rate, beta_1, beta_2, epsilon, weight_decay, exclude, global_clipnorm: see `Lamb`.
+
+    Example:
+
+    >>> weights = tf.Variable([3.0, 4.0], name="kernel")
+    >>> optimizer = AdamW(learning_rate=0.1, weight_decay=0.0)
+    >>> _ = optimizer.apply_gradients([(tf.constant([1.0, 1.0]), weights)])
+    >>> weights.numpy().round(3)  # the first step is of the size of the rate
+    array([2.9, 3.9], dtype=float32)
+
+    Reference:
+        Decoupled Weight Decay Regularization, Algorithm 2, https://arxiv.org/abs/1711.05101
+    """
+
+    layer_adaptation = False
+
+    def __init__(self, learning_rate=1e-3, bias_correction=True, name="AdamW", **kwargs):
+        super().__init__(learning_rate, bias_correction=bias_correction, name=name, **kwargs)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.both_kerases
 MODULES = [
     *("albert_keras.config", "albert_keras.model", "albert_keras.task_models"),
     "albert_keras.reshaping",
-    *("albert_keras.losses", "albert_keras.optimizers", "albert_keras.masking"),
+    *("albert_keras.pretraining_model", "albert_keras.optimizers", "albert_keras.masking"),
     "albert_keras.tasks.common",
     *(f"albert_keras.layers.{module.name}" for module in pkgutil.iter_modules(layers.__path__)),
 ]

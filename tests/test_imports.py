@@ -26,9 +26,10 @@ MAY_IMPORT = {
     "masking": [],
     "optimizers": [],
     "layers": ["masking", "backend"],
-    "losses": ["layers"],
+    "losses": [],
     "text": ["new_file", "json_file"],
     "model": ["config", "layers"],
+    "pretraining_model": ["losses", "model"],
     "task_models": ["model", "layers"],
     "reshaping": ["config", "model", "optimizers"],
     # The SOP label is defined once, beside the head whose columns it numbers.
@@ -46,6 +47,7 @@ MAY_IMPORT = {
     "training": ["optimizers", "progress", "run_folder", "saved_state", "new_file"],
     "tasks": [
         *("config", "model", "layers", "losses", "optimizers", "text", "data", "training"),
+        "pretraining_model",
         *("masking", "new_file"),
     ],
     "analysis": [

@@ -9,10 +9,10 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.layers import LayerNorm, Linear
-from albert_keras.losses import with_pretraining_loss
+from albert_keras.pretraining_model import with_pretraining_loss
 from albert_keras.model import build_albert, build_pretrainer
 from albert_keras.optimizers import Lamb, WarmupLinearDecay, path_of, trust_ratio
-from tests.test_losses import batch
+from tests.test_pretraining_model import batch
 
 pytestmark = pytest.mark.both_kerases
 
@@ -212,10 +212,10 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 
-from albert_keras.losses import with_pretraining_loss
+from albert_keras.pretraining_model import with_pretraining_loss
 from albert_keras.model import build_albert, build_pretrainer
 from albert_keras.optimizers import Lamb, WarmupLinearDecay
-from tests.test_losses import batch
+from tests.test_pretraining_model import batch
 
 # Keras 3 clips on each replica, before the gradients are summed.
 clip = None if hasattr(tf.keras, "ops") else 0.5

@@ -6,9 +6,9 @@ import time
 
 import tensorflow as tf
 
-from albert_keras.optimizers import Lamb, WarmupLinearDecay
+from albert_keras.optimizers import AdamW, Lamb, WarmupLinearDecay
 
-OPTIMIZERS = ("lamb", "adamw")
+OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 _TIMED_STEPS = 30
 
 
@@ -50,15 +50,8 @@ def optimizer_named(
         ValueError: an unknown name.
     """
     schedule = WarmupLinearDecay(peak, warmup_steps, total_steps)
-    if name == "lamb":
-        return Lamb(schedule)
-    if name == "adamw":
-        adamw = tf.keras.optimizers.AdamW(
-            schedule, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0
-        )
-        # Keras 2 looks for these in a variable's whole name, Keras 3 in its last part.
-        adamw.exclude_from_weight_decay(var_names=["LayerNorm", "bias", "gamma", "beta"])
-        return adamw
+    if name in OPTIMIZERS:
+        return OPTIMIZERS[name](schedule)
     raise ValueError(f"An optimizer is one of {', '.join(OPTIMIZERS)}. Received: {name!r}.")
 
 

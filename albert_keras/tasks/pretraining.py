@@ -10,9 +10,10 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.records import RecordSet
-from albert_keras.losses import correct, cross_entropy, with_pretraining_loss
+from albert_keras.losses import correct, cross_entropy
 from albert_keras.masking import ngram_mask, prediction_slots
 from albert_keras.model import build_albert, build_pretrainer, config_of
+from albert_keras.pretraining_model import with_pretraining_loss
 from albert_keras.tasks.common import optimizer_named, steps_in, wilson_interval
 from albert_keras.text.tokenizer import Tokenizer
 
