@@ -158,7 +158,8 @@ class Lamb(_OptimizerOfEitherKeras):
 
     Gradients are clipped to a global norm as the original does. Keras 2 clips after the replicas'
     gradients are summed; Keras 3 clips each replica's before. A variable whose gradient is not
-    finite stays as it is, with its m and v; clipping makes all gradients NaN where one is not finite.
+    finite stays as it is, with its m and v; clipping makes all gradients NaN where one is not
+    finite.
 
     Args:
         learning_rate: float or a schedule. Default 1e-3; ALBERT used a peak of 1.76e-3 with

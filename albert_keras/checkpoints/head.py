@@ -5,7 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_keras.model import build_pretrainer, layers_of
+from albert_keras.layers.sop_head import PAIR_OBJECTIVES
+from albert_keras.model import build_pretrainer, layers_of, pair_objective_of
 from albert_keras.task_models import (
     TASK_HEADS,
     build_classifier,
@@ -21,12 +22,14 @@ ARCHITECTURES = {
     "span_predictor": "AlbertForQuestionAnswering",
     "multiple_choice": "AlbertForMultipleChoice",
 }
+MASKED_LM = "AlbertForMaskedLM"
 # What `albert_keras.json` says of each kind: the arguments of its builder, and `max_length`, the
 # longest row of training.
 SETTINGS = {
     "encoder": (),
     "pretrainer": (
         *("max_predictions", "ngram", "rate", "mask_fraction", "random_fraction", "mask_id"),
+        "pair_objective",
     ),
     "classifier": ("labels", "dropout"),
     "span_predictor": ("dropout",),
@@ -73,7 +76,8 @@ def head_of(
         )
     if "masked_lm" in layers and "sop" in layers:
         masked_lm = layers["masked_lm"]
-        settings = {name: getattr(masked_lm, name) for name in SETTINGS["pretrainer"]}
+        settings = {name: getattr(masked_lm, name) for name in SETTINGS["pretrainer"][:-1]}
+        settings["pair_objective"] = pair_objective_of(model)
         return {"kind": "pretrainer", **settings, "max_length": max_length}
     return {"kind": "encoder", "max_length": max_length}
 
@@ -90,7 +94,14 @@ def check_head(head: Any, where: str) -> None:
     labels = head.get("labels", ["", ""])
     if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
         raise ValueError(f"{where}: `labels` must be a list of names. Received: {labels!r}.")
-    numbers = {name: head[name] for name in head if name not in ("kind", "labels")}
+    objective = head.get("pair_objective", "sop")
+    if objective not in PAIR_OBJECTIVES:
+        raise ValueError(
+            f"{where}: `pair_objective` must be one of {', '.join(PAIR_OBJECTIVES)}. Received: "
+            f"{objective!r}."
+        )
+    words = "kind", "labels", "pair_objective"
+    numbers = {name: head[name] for name in head if name not in words}
     for name, value in numbers.items():
         unknown = name in ("max_predictions", "max_length") and value is None
         if type(value) not in (int, float) and not unknown:
@@ -117,7 +128,7 @@ def head_in_file(names: Iterable[str], fields: Mapping[str, Any], where: str) ->
         return {"kind": "encoder", "max_length": None}
     architecture = _architecture(fields, where)
     # Their masked-LM class is our pretrainer without the SOP head.
-    known = (*ARCHITECTURES.values(), "AlbertForMaskedLM")
+    known = (*ARCHITECTURES.values(), MASKED_LM)
     if architecture is not None and architecture not in known:
         patterns = " ".join(f'"{head}.*"' for head in sorted(heads))
         raise ValueError(
@@ -176,7 +187,10 @@ def build_head(encoder: tf.keras.Model, head: Mapping[str, Any]) -> tf.keras.Mod
 
 def head_fields(head: Mapping[str, Any]) -> dict[str, Any]:
     """What `config.json` says about the head."""
-    fields: dict[str, Any] = {"architectures": [ARCHITECTURES[head["kind"]]]}
+    architecture = ARCHITECTURES[head["kind"]]
+    if head.get("pair_objective", "sop") != "sop":
+        architecture = MASKED_LM  # theirs for pretraining would take the pair head for one of SOP
+    fields: dict[str, Any] = {"architectures": [architecture]}
     if head["kind"] in ("classifier", "multiple_choice"):
         fields["classifier_dropout_prob"] = head["dropout"]
     if head["kind"] == "classifier":

@@ -6,6 +6,7 @@ import tensorflow as tf
 from albert_keras.checkpoints.huggingface_config import LayerGroups
 from albert_keras.checkpoints.identity_projection import identity_projection
 from albert_keras.checkpoints.names import SOP_BIAS, SOP_KERNEL, TORCH_WEIGHTS, Names, Tensor
+from albert_keras.layers.sop_head import PAIR_OBJECTIVES
 
 # {prefix}: "albert." in the models with a head.
 NAMES = Names(
@@ -33,8 +34,9 @@ NAMES = Names(
     },
     weights=TORCH_WEIGHTS,
     exceptions={
-        "sop/kernel": ("sop_classifier.classifier.weight", SOP_KERNEL),
-        "sop/bias": ("sop_classifier.classifier.bias", SOP_BIAS),
+        f"{objective}/{weight}": (f"{objective}_classifier.classifier.{name}", layout)
+        for objective in PAIR_OBJECTIVES  # theirs have the first alone
+        for weight, name, layout in (("kernel", "weight", SOP_KERNEL), ("bias", "bias", SOP_BIAS))
     },
 )
 

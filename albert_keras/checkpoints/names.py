@@ -169,7 +169,8 @@ def parts_of(model: tf.keras.Model) -> Iterator[Part]:
         yield from _norm("masked_lm_norm", head.layer_norm)
         yield Part("masked_lm", "bias", None, head.output_bias)
     if "sop" in layers:
-        yield from _dense("sop", layers["sop"].dense)
+        # By what it was trained for: no other head of two columns is taken for it.
+        yield from _dense(layers["sop"].objective, layers["sop"].dense)
     for head in TASK_HEADS:
         if head in layers:
             yield from _dense(head, layers[head])

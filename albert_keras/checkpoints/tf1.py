@@ -30,7 +30,7 @@ from albert_keras.checkpoints.tf_checkpoint import (
 )
 from albert_keras.config import AlbertConfig
 from albert_keras.json_file import read_json, write_json
-from albert_keras.model import build_albert, config_of
+from albert_keras.model import build_albert, config_of, layers_of, pair_objective_of
 from albert_keras.new_folder import new_folder
 from albert_keras.text.tokenizer import Tokenizer
 
@@ -187,6 +187,12 @@ def write_tf1(
             in the format, or is NaN or infinite.
     """
     config = config_of(model)
+    if "sop" in layers_of(model) and pair_objective_of(model) != "sop":
+        raise ValueError(
+            "Google's models have a pair head for sentence order alone. Received: a pretrainer "
+            f'with the objective "{pair_objective_of(model)}". Write its encoder (encoder_of), or '
+            "a checkpoint folder."
+        )
     fields = to_huggingface(config)
     activations = {theirs: google for google, theirs in ACTIVATIONS.items()}
     if fields["hidden_act"] not in activations or config.layer_norm_eps != 1e-12:

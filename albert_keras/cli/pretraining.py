@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,14 @@ from albert_keras.config import PRESETS, config_from
 from albert_keras.run_folder import MODEL, run_recipe
 
 
+class PairObjective(StrEnum):
+    """What --objective may be."""
+
+    SOP = "sop"
+    NSP = "nsp"
+    NONE = "none"
+
+
 def pretrain(
     records: Annotated[Path, typer.Option(help="Folder of `albert-keras records`.")],
     vocab: Annotated[Path, typer.Option(help="The vocabulary of the records.")],
@@ -48,6 +57,9 @@ def pretrain(
         ),
     ] = None,
     warmup: Annotated[float, typer.Option(help="Steps, or below 1 a share of them.")] = 0.025,
+    objective: Annotated[
+        PairObjective, typer.Option(help="Of the pairs: sentence order, next sentence, or none.")
+    ] = PairObjective.SOP,
     ngram: Annotated[int, typer.Option(min=1, help="Longest n-gram that is masked, in words.")] = 3,
     mask_rate: Annotated[float, typer.Option(help="Share of the pieces that is masked.")] = 0.15,
     seed: Annotated[
@@ -96,6 +108,7 @@ def pretrain(
         seed=seed,
         ngram=ngram,
         mask_rate=mask_rate,
+        pair_objective=objective,
     )
     recipe = timed(
         recipe,

@@ -38,6 +38,7 @@ FLAGS = {
     "ngram": "--ngram",
     "rate": "--mask-rate",
     "optimizer": "--optimizer",
+    "pair_objective": "--objective",
     "seed": "--seed",
     "sentences": "--sentences",
     "shards": "--shards",

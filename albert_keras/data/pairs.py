@@ -45,11 +45,11 @@ def segment_pairs(
         swapped    [CLS] t2 t3 t4 [SEP] t0 t1 [SEP]    segment_ids 0 0 0 0 0 1 1 1
 
     The other objectives take the same windows. With "none" every row is in order, with a weight of
-    0. With "nsp" (BERT's next-sentence prediction) B follows A in half of the rows; in the others it
-    is a part of another row of the batch, from a sentence of another document on, and just as long.
-    The last 0 to 15 tokens of B are cut in both, so nothing but the words tells them apart: neither
-    a length nor where B ends. A row for which no such part is found keeps its own B and has a weight
-    of 0, whatever was drawn for it.
+    0. With "nsp" (BERT's next-sentence prediction) B follows A in half of the rows; in the others
+    it is a part of another row of the batch, from a sentence of another document on, and just as
+    long. The last 0 to 15 tokens of B are cut in both, so nothing but the words tells them apart:
+    neither a length nor where B ends. A row for which no such part is found keeps its own B and
+    has a weight of 0, whatever was drawn for it.
 
     Args:
         chunks: a decoded batch of B chunks.

@@ -39,6 +39,7 @@ class PretrainingRecipe:
         ngram: int, N, longest n-gram masked, in words.
         mask_rate: float in (0, 1], share of a row's tokens to mask. The paper's is 0.15; a run of
             minutes learns sooner from 0.3.
+        pair_objective: "sop", sentence order; "nsp", the next sentence; or "none".
 
     Reference:
         ALBERT, section 4.1 and appendix A.1, https://arxiv.org/abs/1909.11942
@@ -54,6 +55,7 @@ class PretrainingRecipe:
     max_predictions: int | None = None
     ngram: int = 3
     mask_rate: float = MASK_RATE
+    pair_objective: str = "sop"
 
 
 def new_pretrainer(
@@ -76,6 +78,7 @@ def new_pretrainer(
         slots = prediction_slots(recipe.sequence_length, max(recipe.mask_rate, MASK_RATE))
     return build_pretrainer(
         build_albert(config),
+        pair_objective=recipe.pair_objective,
         max_predictions=slots,
         ngram=recipe.ngram,
         rate=recipe.mask_rate,
@@ -114,6 +117,7 @@ def training_batches(
             cls_id=tokenizer.cls_id,
             sep_id=tokenizer.sep_id,
             pad_id=tokenizer.pad_id,
+            objective=recipe.pair_objective,
             seed=recipe.seed,
             start_step=step,
         )
