@@ -14,6 +14,7 @@ MIN_LENGTH, MAX_LENGTH = 8, 65_535
 
 # Big-endian, so that records sort by document and chunk as the bytes that they are.
 _KEY_AND_NUMBER = struct.Struct(">QI")
+KEY_BYTES = 8  # of a record are its document's key
 _SIZES = struct.Struct("<II")  # sentences, tokens
 _HEADER_BYTES = _KEY_AND_NUMBER.size + _SIZES.size
 _MASK64 = (1 << 64) - 1
