@@ -5,7 +5,7 @@ from typing import Any
 
 from albert_keras.checkpoint_folder import find_checkpoint, find_tokenizer
 from albert_keras.checkpoints import load_albert, load_head
-from albert_keras.data.records import MANIFEST, read_manifest
+from albert_keras.data.manifest import MANIFEST, read_manifest
 from albert_keras.json_file import read_json
 from albert_keras.model import config_of, encoder_of
 from albert_keras.run_folder import MODEL, SCORES, SETTINGS, STATE, run_recipe, run_settings

@@ -14,10 +14,11 @@ import pytest
 import tensorflow as tf
 from small_tokenizer import small_tokenizer
 
-from albert_keras.data import packer, records
+from albert_keras.data import packer, shards
 from albert_keras.data.chunks import decode_chunks
 from albert_keras.data.corpus import read_documents
-from albert_keras.data.records import RecordSet, write_records
+from albert_keras.data.record_set import RecordSet
+from albert_keras.data.records import write_records
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -101,7 +102,11 @@ def test_every_token_of_the_corpus_is_in_the_records(tmp_path, vocab_size, unit_
 def test_what_has_no_tokens_is_counted(tmp_path):
     (tmp_path / "a.txt").write_text("5 6\n\x7f\n7\n\n\x7f\n\n8 9\n")
     manifest = write_records([tmp_path / "a.txt"], WordNumbers(), tmp_path / "set", length=16)
-    assert manifest["dropped"] == {"sentences_without_tokens": 2}
+    assert manifest["dropped"] == {
+        "sentences_without_tokens": 2,
+        "empty_texts": 0,
+        "repeated_contexts": 0,
+    }
     assert manifest["counts"] == {
         "documents": 2,
         "sentences": 3,
@@ -166,7 +171,7 @@ def test_shards_hold_ranges_of_keys_so_more_shards_give_the_same_order(tmp_path)
 def test_shards_follow_the_size_and_standard_input_gives_the_same(tmp_path, monkeypatch):
     random_corpus(tmp_path / "text", files=1)
     file = tmp_path / "text" / "0.txt"
-    monkeypatch.setattr(records, "_SHARD_TEXT_BYTES", file.stat().st_size // 3)
+    monkeypatch.setattr(shards, "_SHARD_TEXT_BYTES", file.stat().st_size // 3)
     manifest = write_records([file], WordNumbers(), tmp_path / "file", length=32)
     assert len(manifest["shards"]) == 4  # the next power of two
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.read_bytes())))

@@ -30,7 +30,7 @@ class PackedBlock(NamedTuple):
     """Records of a block of documents.
 
     spools: number of the spool -> records, one after the other.
-    counts: what went in and out; see `RecordSet.manifest`.
+    counts: what went in and out; some of it is in the manifest.
     """
 
     spools: dict[int, bytes]
@@ -52,6 +52,7 @@ def pack_block(
     records: dict[int, list[bytes]] = defaultdict(list)
     ids, splits = tokenizer.encode_lines([text for document in documents for text in document])
     lengths = np.diff(splits)
+    counts["documents_read"] += len(documents)
     counts["tokens"] += len(ids)
     counts["split_sentences"] += int((lengths > layout.max_tokens).sum())
     has_tokens = lengths > 0
@@ -64,7 +65,7 @@ def pack_block(
 
     for document, (first, last) in zip(documents, pairwise(kept_bounds), strict=True):
         text = "\n".join(document).encode()
-        counts["text_bytes"] += len(text)
+        counts["text_bytes"] += len(text) - len(document) + 1  # never more than the file has
         counts["sentences_without_tokens"] += len(document) - (last - first)
         if first == last:
             continue
@@ -92,7 +93,7 @@ def packed_blocks(
     blocks are in flight than keep them busy. Close the generator to stop the processes.
     """
     if workers == 1:
-        for block in _blocks(documents):
+        for block in blocks_of(documents):
             yield pack_block(block, tokenizer, layout, spools)
         return
     pool = ProcessPoolExecutor(
@@ -103,7 +104,7 @@ def packed_blocks(
     )
     waiting: deque = deque()
     try:
-        for block in _blocks(documents):
+        for block in blocks_of(documents):
             with _many_small_blocks(), _without_ctrl_c():
                 waiting.append(pool.submit(_pack_in_worker, block, layout, spools))
             if len(waiting) > workers + 1:
@@ -128,7 +129,8 @@ def default_workers(text_bytes: int | None) -> int:
     return max(1, min(cores or 1, text_bytes >> 25))
 
 
-def _blocks(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+def blocks_of(documents: Iterable[list[str]]) -> Iterator[list[list[str]]]:
+    """Cuts a stream of documents into lists that are worth a call of the tokenizer."""
     block: list[list[str]] = []
     characters = 0
     for document in documents:
