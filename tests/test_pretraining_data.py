@@ -1,4 +1,4 @@
-"""Record sets to batches: the contract, exact resume, epochs, and the pass for evaluation."""
+"""Record sets to batches: the contract, exact resume, epochs, mixtures, the evaluation's pass."""
 
 import shutil
 from pathlib import Path
@@ -8,19 +8,20 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.data import pretraining
+from albert_keras.data.mixture import rows_seen
 from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.records import RecordSet, write_records
 from albert_keras.masking import ngram_mask
 
 SPECIAL = {"cls_id": 2, "sep_id": 3}
-KINDS = np.array([0] * 5 + [2] * 5000, np.int8)
-DOCUMENTS = 91
+KINDS = np.array([0] * 5 + [2] * 6000, np.int8)
+DOCUMENTS, OTHER_DOCUMENTS = 91, 29
 
 
 class WordNumbers:
     """Reads "7 8" as the ids 7 and 8, so that a test knows where a token comes from."""
 
-    vocab_size, sha256, model_bytes, lowercase, keep_accents = 5005, "0" * 64, b"", True, False
+    vocab_size, sha256, model_bytes, lowercase, keep_accents = 6005, "0" * 64, b"", True, False
 
     def encode_lines(self, lines):
         words = [line.split() for line in lines]
@@ -36,12 +37,18 @@ def mask(token_ids, seed):
 def record_folder(tmp_path_factory):
     """Ninety-one documents of fifty tokens, no token twice, in five shards; 2 or 3 chunks each."""
     folder = tmp_path_factory.mktemp("records")
-    tokens = iter(range(5, 5 + 50 * DOCUMENTS))
+    return written(folder, 5, DOCUMENTS, sentence=5, length=32, shards=5)
+
+
+def written(folder, first_token, documents, sentence, **options):
+    tokens = iter(range(first_token, first_token + 50 * documents))
     lines = []
-    for _ in range(DOCUMENTS):
-        lines += [" ".join(str(next(tokens)) for _ in range(5)) for _ in range(10)] + [""]
+    for _ in range(documents):
+        lines += [
+            " ".join(str(next(tokens)) for _ in range(sentence)) for _ in range(50 // sentence)
+        ] + [""]
     (folder / "text.txt").write_text("\n".join(lines))
-    write_records([folder / "text.txt"], WordNumbers(), folder / "set", length=32, shards=5)
+    write_records([folder / "text.txt"], WordNumbers(), folder / "set", **options)
     return folder / "set"
 
 
@@ -49,6 +56,19 @@ def record_folder(tmp_path_factory):
 def records(record_folder, monkeypatch):
     monkeypatch.setattr(pretraining, "_GROUP_RECORDS", 16)  # many groups, across shards
     return RecordSet.load(record_folder)
+
+
+@pytest.fixture(scope="module")
+def other_folder(tmp_path_factory):
+    """Other tokens in twenty-nine documents, in longer chunks of more and shorter sentences."""
+    first = 5 + 50 * DOCUMENTS
+    folder = tmp_path_factory.mktemp("other")
+    return written(folder, first, OTHER_DOCUMENTS, sentence=2, length=40, shards=2)
+
+
+@pytest.fixture
+def two_sets(records, other_folder):
+    return [records, RecordSet.load(other_folder)]
 
 
 def batches(records, count, **options):
@@ -202,6 +222,105 @@ def test_a_shorter_sequence_draws_windows_from_the_same_records(records):
     assert batch["token_ids"].shape == (8, 16)
     assert (batch["padding_mask"].sum(axis=1) <= 16).all()
     assert batch["sop_weights"].any()
+
+
+def test_evaluation_masks_do_not_depend_on_the_order_of_the_batches(records):
+    whole = batches(records, None, repeat=False, seed=3)
+    for step in (20, 3):
+        assert_equal(batches(records, 1, repeat=False, seed=3, start_step=step), [whole[step]])
+    masked = [(batch["masked_positions"] + 1) * (batch["masked_weights"] > 0) for batch in whole]
+    assert len({positions.tobytes() for positions in masked}) == len(whole)
+
+
+def test_a_list_of_one_set_is_that_set(records):
+    assert_equal(batches([records], 30, weights=[0.3], seed=7), batches(records, 30, seed=7))
+
+
+def record_of_each_token(sets):
+    """(set, record) of every token, read from the files."""
+    return {
+        token: (number, record)
+        for number, records in enumerate(sets)
+        for record, raw in enumerate(tf.data.TFRecordDataset(records.paths).as_numpy_iterator())
+        for token in np.frombuffer(raw, "<u2")[10 + int.from_bytes(raw[12:16], "little") :].tolist()
+    }
+
+
+def mixed_stream(sets, count, **options):
+    """(set, record) of each row of so many batches."""
+    owner = record_of_each_token(sets)
+    found = []
+    for batch in batches(sets, count, mask=unmasked, **options):
+        for ids in batch["token_ids"]:
+            owners = {owner[token] for token in ids[ids >= 5].tolist()}
+            assert len(owners) == 1  # a row is of one record: it was decoded as it was written
+            found.append(owners.pop())
+    return found
+
+
+@pytest.mark.parametrize("weights", [None, [3, 3]])
+def test_a_mixture_has_each_set_at_its_share_in_epochs_of_its_own(two_sets, weights):
+    steps = 100
+    stream = mixed_stream(two_sets, steps, weights=weights)
+    sizes = np.array([records.num_records for records in two_sets])
+    shares = (sizes if weights is None else np.array(weights)) / sum(
+        sizes if weights is None else weights
+    )
+    for seen, share, number in zip(
+        rows_seen(two_sets, weights, batch_size=8, steps=steps), shares, (0, 1), strict=True
+    ):
+        rows = [record for which, record in stream if which == number]
+        assert seen["rows"] == len(rows) and abs(len(rows) - share * len(stream)) < 2
+        assert seen["epochs"] == len(rows) / sizes[number] > 2
+        epochs = [rows[at : at + sizes[number]] for at in range(0, len(rows), sizes[number])][:-1]
+        for epoch in epochs:
+            assert sorted(epoch) == list(range(sizes[number]))
+        assert len(set(map(tuple, epochs))) == len(epochs)
+    for batch in np.array([which for which, _ in stream]).reshape(steps, 8):
+        assert abs((batch == 1).sum() - 8 * shares[1]) < 2  # every batch is mixed
+
+
+def test_the_sets_of_a_mixture_have_orders_of_their_own(records):
+    both, alone = (
+        [record for _, record in mixed_stream(sets, steps)]
+        for sets, steps in (([records, records], 48), ([records], 24))
+    )
+    first, second = both[::2], both[1::2]  # equally large: a row from one, a row from the other
+    assert first == alone != second
+
+
+def test_a_mixture_resumes_exactly_wherever_the_run_stopped(two_sets):
+    options = {"weights": [0.55, 0.45], "seed": 5}
+    whole = batches(two_sets, 60, **options)
+    for start in (17, 38):  # a period is of 20 rows, epochs are of about 45 and 16 batches
+        assert_equal(batches(two_sets, 60 - start, start_step=start, **options), whole[start:])
+    far = batches(two_sets, 1, start_step=10**12, mask=unmasked, **options)  # replays nothing
+    assert far[0]["token_ids"].shape == (8, 32)
+
+
+@pytest.mark.parametrize(
+    "options,message",
+    [
+        ({"sequence_length": 36}, r"which are of 32 pieces in .*Received: `sequence_length` 36"),
+        ({"repeat": False}, r"over one record set. Received: .*records\d*/set, .*other\d*/set"),
+        (
+            {"batch_size": 200},
+            r"share of it .*Received: 200, and \d+ records in .*other\d*/set for 0.5 of the rows",
+        ),
+        ({"weights": [1]}, "`weights` must be"),
+    ],
+)
+def test_a_wrong_argument_of_a_mixture_is_named(two_sets, options, message):
+    with pytest.raises(ValueError, match=message):
+        batches(two_sets, 1, **{"weights": [1, 1], **options})
+
+
+def test_sets_of_two_vocabularies_are_not_mixed(two_sets, tmp_path):
+    records, other = two_sets
+    vocabulary = {**other.manifest["vocabulary"], "sha256": "1" * 64}
+    other = RecordSet(other.folder, {**other.manifest, "vocabulary": vocabulary})
+    with pytest.raises(ValueError, match="must have the same vocabulary"):
+        batches([records, other], 1)
 
 
 @pytest.mark.parametrize(
