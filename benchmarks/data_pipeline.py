@@ -56,7 +56,8 @@ def main() -> None:
             show(memory_of_text_to_records, corpus, vocabulary, copies)
         in_a_process(write, corpus, vocabulary, records)
         for length, batch_size in ((128, 32), (128, 256), (512, 8), (512, 64)):
-            show(records_to_batches, records, vocabulary, length, batch_size)
+            for corpora in (1, 3):
+                show(records_to_batches, records, vocabulary, length, batch_size, corpora)
 
 
 def tokenizer_alone(corpus: str, vocabulary: str) -> dict:
@@ -134,8 +135,13 @@ def write(corpus: str, vocabulary: str, folder: str) -> None:
     write_records([corpus], Tokenizer.load(vocabulary), folder, sentences="split", workers=1)
 
 
-def records_to_batches(folder: str, vocabulary: str, length: int, batch_size: int) -> dict:
-    """Record files to masked batches in memory, endless and shuffled as in training."""
+def records_to_batches(
+    folder: str, vocabulary: str, length: int, batch_size: int, corpora: int
+) -> dict:
+    """Record files to masked batches in memory, endless and shuffled as in training.
+
+    A mixture is of one record set several times, so that its rows are as long.
+    """
     import tensorflow as tf
 
     from albert_keras.data.pretraining import pretraining_batches
@@ -151,7 +157,7 @@ def records_to_batches(folder: str, vocabulary: str, length: int, batch_size: in
 
     batches = iter(
         pretraining_batches(
-            RecordSet.load(folder, tokenizer),
+            [RecordSet.load(folder, tokenizer)] * corpora,
             batch_size=batch_size,
             sequence_length=length,
             mask=mask,
@@ -174,6 +180,7 @@ def records_to_batches(folder: str, vocabulary: str, length: int, batch_size: in
         **rates(run, "million_tokens_per_s", tokens / 1e6),
         "length": length,
         "batch_size": batch_size,
+        "corpora": corpora,
         "real_tokens": tokens / (steps * batch_size * length),
         "masked_of_real_tokens": masked / tokens,
         "rows_with_sop": pairs / (steps * batch_size),
