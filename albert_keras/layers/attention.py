@@ -9,6 +9,7 @@ from albert_keras.layers.fused import fused
 from albert_keras.layers.layer_norm import LayerNorm, add_and_norm
 from albert_keras.layers.linear import Linear, linear
 from albert_keras.layers.sublayers import build_sublayer, dropout_or_none
+from albert_keras.xla_kernel import xla_kernel
 
 
 def additive_mask(padding_mask: tf.Tensor) -> tf.Tensor:
@@ -53,13 +54,13 @@ def attention_to_train(scale: float) -> Callable[..., tf.Tensor]:
     their deviation. Summing the probabilities again for it costs 0.4 s of a core at that shape.
     """
 
-    @tf.function(jit_compile=True, autograph=False)
+    @xla_kernel
     def forward(products, additive):
         scores = tf.cast(products, tf.float32) * scale + additive
         log_sum = tf.reduce_logsumexp(scores, axis=-1)  # B, N, S
         return tf.cast(tf.exp(scores - log_sum[..., tf.newaxis]), products.dtype), log_sum
 
-    @tf.function(jit_compile=True, autograph=False)
+    @xla_kernel
     def backward(products, upstream, additive, log_sum, mean):
         """All with the keys first, so that no product needs a transposed copy of it."""
         scores = tf.cast(products, tf.float32) * scale + tf.transpose(additive, [0, 1, 3, 2])

@@ -14,6 +14,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from albert_keras.xla_kernel import xla_kernel
+
 
 def fused(
     function: Callable[..., tf.Tensor],
@@ -35,9 +37,9 @@ def fused(
     >>> silu(tf.constant([0.0, 2.0])).numpy().round(3)
     array([0.   , 1.762], dtype=float32)
     """
-    forward = tf.function(function, jit_compile=True, autograph=False)
+    forward = xla_kernel(function)
 
-    @tf.function(jit_compile=True, autograph=False)
+    @xla_kernel
     def backward(inputs, upstream):
         with tf.GradientTape() as tape:
             tape.watch(inputs)
@@ -50,7 +52,7 @@ def fused(
 
     if gradient_from_output is None:
         return from_inputs
-    compiled_gradient = tf.function(gradient_from_output, jit_compile=True, autograph=False)
+    compiled_gradient = xla_kernel(gradient_from_output)
 
     @tf.custom_gradient
     def from_output(*inputs):
