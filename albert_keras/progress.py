@@ -1,12 +1,16 @@
 """TrainingProgress: how far a run is, how fast, and how long it still takes."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 # Shown beside the bar, in this order, as far as the run has them.
-_SHOWN = ("loss", "mlm_loss", "mlm_accuracy", "sop_loss", "sop_accuracy", "accuracy")
+_SHOWN = (
+    *("loss", "mlm_loss", "mlm_accuracy", "sop_loss", "sop_accuracy", "nsp_loss", "nsp_accuracy"),
+    "accuracy",
+)
 
 
 class TrainingProgress:
@@ -46,7 +50,17 @@ class TrainingProgress:
             return
         speed = f"{metrics['tokens_per_second']:,.0f} tokens/s"
         numbers = [f"{name} {metrics[name]:.3f}" for name in _SHOWN if name in metrics]
+        if metrics.get("skipped_steps"):
+            numbers.append(f"skipped {metrics['skipped_steps']} steps")
         self._bar.update(self._task, completed=step, numbers="  ".join([speed, *numbers]))
         if not self._console.is_terminal:
-            line = "  ".join([f"step {step}/{self._total_steps}", *numbers, speed])
-            self._console.print(line, highlight=False, soft_wrap=True)
+            self._print("  ".join([f"step {step}/{self._total_steps}", *numbers, speed]))
+
+    def say(self, message: str) -> None:
+        """Shows a message, above the bar on a terminal."""
+        self._print(message, style="yellow")
+
+    def _print(self, line, style=None):
+        # On a full disk a log file takes no line, and training goes on.
+        with suppress(OSError):
+            self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)

@@ -1,11 +1,20 @@
 """The folder of a training run: what it holds, how a run begins or goes on in it.
 
     run.json          the settings, the Keras and the library version that the run began with
-    training/         a tf.train.Checkpoint of the model, the optimizer and the step
+    training/         a tf.train.Checkpoint of the model, the optimizer and the step; of several
+                      workers, the others' are in training/worker-N
     metrics.jsonl     one line an interval: step, the model's metrics, learning rate, speed
+    evaluations.jsonl one line for each evaluation while it goes on: step, held-out scores
+    events.jsonl      one line for each thing worth a look: step, kind, text
     tensorboard/      the same numbers for TensorBoard; steps that a killed run repeats, twice
+    best/             the checkpoint folder with the lowest held-out losses so far
 
-and, when the command line has trained to the end,
+of a pretraining run that has ended or was asked to stop,
+
+    corpora.json      rows and epochs of each corpus
+    report.html       all of it on a page
+
+and when a command has trained to the end,
 
     evaluation.json   the scores on held-out data
     model/            the checkpoint folder
@@ -24,7 +33,9 @@ from albert_keras.lock import lock
 from albert_keras.new_folder import new_folder, refuse_unwritable
 
 SETTINGS, STATE, METRICS, TENSORBOARD = "run.json", "training", "metrics.jsonl", "tensorboard"
-SCORES, MODEL = "evaluation.json", "model"
+EVALUATIONS, EVENTS = "evaluations.jsonl", "events.jsonl"
+SCORES, MODEL, BEST, CORPORA = "evaluation.json", "model", "best", "corpora.json"
+REPORT = "report.html"
 
 _MOST_DIFFERENCES = 10
 

@@ -4,22 +4,23 @@ It takes a compiled model and a function that gives the batches from any step on
 task. A run is a folder; see `run_folder`.
 """
 
-import json
-import math
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import tensorflow as tf
 
-from albert_keras.new_file import write_file
+from albert_keras.guards import Plateau
+from albert_keras.interval_log import IntervalLog
 from albert_keras.optimizers import is_keras_3
+from albert_keras.periodic_evaluation import EvaluationCallback, PeriodicEvaluation
 from albert_keras.progress import TrainingProgress
-from albert_keras.run_folder import METRICS, STATE, TENSORBOARD
-from albert_keras.saved_state import SavedState
+from albert_keras.run_folder import STATE
+from albert_keras.run_log import DISK_ERRORS, RunLog
+from albert_keras.saved_state import SavedState, TrainingDiverged
+from albert_keras.workers import from_all_workers, naming_lost_workers, worker_index
 
 
 def train(
@@ -31,30 +32,47 @@ def train(
     tokens_per_step: int,
     log_every: int = 50,
     save_every: int = 500,
+    evaluation: PeriodicEvaluation | None = None,
+    plateau: Plateau | None = None,
+    most_skipped: int = 20,
     quiet: bool = False,
 ) -> int:
     """Trains to `total_steps`, from the newest saved step of the run in `folder`.
 
     The state is saved every `save_every` steps, at the end, and when the process is asked to stop
     (Ctrl-C, SIGTERM); a process that is killed loses the steps since the last save and repeats
-    them with the same batches. Dropout masks are the one thing drawn anew.
+    them with the same batches. Dropout masks are the one thing drawn anew. A disk that is full
+    while the run goes on is reported, and the next save tried as usual.
+
+    Of several workers (MultiWorkerMirroredStrategy) each calls it. Each has its own saves, the
+    chief in training/, the others in training/worker-N; only the chief writes anything else.
 
     Args:
-        model: compiled; its optimizer counts the steps.
+        model: compiled; its optimizer counts the steps. If its logs have `skipped_steps`, that is
+            the number of steps whose gradient was not finite and which changed nothing.
         batches_from: gives the batches that follow the first k, for any k; endless.
-        folder: of a run begun by `begin_run`. Of several workers each has its own.
+        folder: of a run begun by `begin_run`.
         total_steps: int > 0, steps from the very start.
         tokens_per_step: int > 0, B times S, for the speed that is shown.
         log_every: int > 0, steps that a line of metrics.jsonl averages. Default 50.
         save_every: int > 0. Default 500.
+        evaluation: scores on held-out data while the run goes on. Default None.
+        plateau: the level at which a run has learned nothing, which is then reported. Default
+            None.
+        most_skipped: int > 0, skipped steps in a row that end the run. Default 20: a scaled loss
+            of float16 begins at 2^15, and may be halved in each of the first 15 steps.
         quiet: show no progress. Default False.
 
     Returns:
         The step that was reached: less than `total_steps` if the process was asked to stop.
 
     Raises:
-        TrainingDiverged: the loss or a weight is NaN or infinite; such weights are never saved.
-        ValueError: the run belongs to the other Keras, or a number is out of its range.
+        TrainingDiverged: the loss or a weight is NaN or infinite, or too many gradients in a row
+            were; such weights are never saved.
+        ValueError: the run belongs to the other Keras, its saved states are damaged, or a number
+            is out of its range.
+        OSError: the state at the end cannot be saved.
+        RuntimeError: another worker is gone.
 
     Example:
 
@@ -63,31 +81,67 @@ def train(
     >>> train(model, batches_from, "run", total_steps=1000, tokens_per_step=32 * 64)
     1000
     """
-    if min(total_steps, tokens_per_step, log_every, save_every) < 1:
-        raise ValueError(
-            "`total_steps`, `tokens_per_step`, `log_every` and `save_every` must be at least 1. "
-            f"Received: {total_steps}, {tokens_per_step}, {log_every} and {save_every}."
-        )
-    refuse_broken_pair(model.distribute_strategy)
+    numbers = {
+        "total_steps": total_steps,
+        "tokens_per_step": tokens_per_step,
+        "log_every": log_every,
+        "save_every": save_every,
+        "most_skipped": most_skipped,
+    }
+    if evaluation is not None:
+        numbers["every"] = evaluation.every
+    for name, number in numbers.items():
+        if number < 1:
+            raise ValueError(f"`{name}` must be at least 1. Received: {number}.")
+    strategy = model.distribute_strategy
+    refuse_broken_pair(strategy)
+    worker = worker_index(strategy)
     folder = Path(folder)
-    state = SavedState(model, folder / STATE)
-    start = state.restore()
-    if start >= total_steps:
-        return start
-    _forget_after(folder / METRICS, start)
-    with TrainingProgress(total_steps, start, tokens_per_step, quiet=quiet) as progress:
-        log = _IntervalLog(folder, state, total_steps, log_every, tokens_per_step, progress)
-        with _asked_to_stop() as asked:
-            model.fit(
-                # Finite: Keras 3 would fill up the last of its `steps_per_execution`.
-                batches_from(start).take(total_steps - start),
-                epochs=1,
-                steps_per_epoch=total_steps - start,
-                callbacks=[_Stop(asked), log, _Saver(state, save_every)],
-                verbose=0,
-                shuffle=False,  # Keras 3 warns that it would not
+    saves = folder / STATE / f"worker-{worker}" if worker else folder / STATE
+    state = SavedState(model, saves)
+    with naming_lost_workers(strategy):
+        start = state.restore()
+        if start >= total_steps:
+            return start
+        with TrainingProgress(
+            total_steps, start, tokens_per_step, quiet=quiet or worker > 0
+        ) as progress:
+            log = RunLog(None if worker else folder, progress)
+            log.forget_after(start)
+            intervals = IntervalLog(
+                log,
+                progress,
+                state,
+                total_steps=total_steps,
+                every=log_every,
+                tokens_per_step=tokens_per_step,
+                plateau=plateau,
+                most_skipped=most_skipped,
             )
-    state.save()
+            saver = _Saver(state, log, save_every)
+            with _asked_to_stop() as asked:
+                callbacks = [_Stop(asked), intervals, saver]
+                if evaluation is not None:
+                    callbacks.insert(
+                        2,  # before the save: a saved step has been evaluated
+                        EvaluationCallback(
+                            evaluation, state, log, intervals, total_steps, is_chief=not worker
+                        ),
+                    )
+                try:
+                    model.fit(
+                        # Finite: Keras 3 would fill up the last of its `steps_per_execution`.
+                        batches_from(start).take(total_steps - start),
+                        epochs=1,
+                        steps_per_epoch=total_steps - start,
+                        callbacks=callbacks,
+                        verbose=0,
+                        shuffle=False,  # Keras 3 warns that it would not
+                    )
+                    saver.save_at_end()
+                except TrainingDiverged as error:
+                    log.event(state.step, "diverged", str(error))
+                    raise
     return state.step
 
 
@@ -104,7 +158,7 @@ def refuse_broken_pair(strategy: tf.distribute.Strategy) -> None:
 
 
 class _Stop(tf.keras.callbacks.Callback):
-    """Ends `fit` after the running step once `asked` is set.
+    """Ends `fit` after the running step once `asked` is set, in any of the workers.
 
     `fit` clears `stop_training` when it begins, so that alone would forget an early Ctrl-C.
     """
@@ -114,95 +168,52 @@ class _Stop(tf.keras.callbacks.Callback):
         self._asked = asked
 
     def on_train_batch_end(self, batch, logs=None):
-        if self._asked.is_set():
+        # One worker that stops a step before the others would leave them waiting for it.
+        asked = from_all_workers(self.model.distribute_strategy, [self._asked.is_set()])
+        if asked.any():
             self.model.stop_training = True
 
 
 class _Saver(tf.keras.callbacks.Callback):
-    def __init__(self, state, every):
+    def __init__(self, state, log, every):
         super().__init__()
-        self._state, self._every = state, every
-        self._step = state.step
+        self._state, self._log, self._every = state, log, every
+        self._step, self._failed = state.step, 0
 
     def on_train_batch_end(self, batch, logs=None):
         before, self._step = self._step, self._state.step
         # Not a remainder of 0: one call stands for several steps with steps_per_execution.
-        if self._step // self._every > before // self._every:
-            self._state.save()
-
-
-class _IntervalLog(tf.keras.callbacks.Callback):
-    """Writes the mean of each interval's metrics, then starts them afresh."""
-
-    def __init__(self, folder, state, total_steps, every, tokens_per_step, progress):
-        super().__init__()
-        self._state = state
-        self._path = folder / METRICS
-        self._total_steps, self._every = total_steps, every
-        self._tokens_per_step, self._progress = tokens_per_step, progress
-        self._writer = tf.summary.create_file_writer(str(folder / TENSORBOARD))
-
-    def on_train_begin(self, logs=None):
-        self._since, self._logged = time.monotonic(), self._state.step
-
-    def on_train_batch_end(self, batch, logs=None):
-        step, ended = self._state.step, self.model.stop_training
-        ended |= step == self._total_steps
-        if not ended and step // self._every == self._logged // self._every:
-            self._progress.advance(step)
+        if self._step // self._every == before // self._every:
             return
-        metrics = {name: float(value) for name, value in logs.items()}
-        for name, value in metrics.items():
-            if not math.isfinite(value):
-                raise self._state.diverged(name)
-        now = time.monotonic()
-        metrics |= {
-            "learning_rate": last_learning_rate(self.model.optimizer),
-            "tokens_per_second": (step - self._logged)
-            * self._tokens_per_step
-            / (now - self._since),
-        }
-        self._since, self._logged = now, step
-        with self._path.open("a") as file:
-            file.write(json.dumps({"step": step, **metrics}) + "\n")
-        # Not tf.summary.scalar: that needs the tensorboard package to be installed.
-        values = [
-            tf.compat.v1.Summary.Value(tag=name, simple_value=value)
-            for name, value in metrics.items()
-        ]
-        with self._writer.as_default(step):
-            tf.summary.experimental.write_raw_pb(
-                tf.compat.v1.Summary(value=values).SerializeToString()
+        try:
+            self._save()
+        except DISK_ERRORS as error:
+            self._failed += 1
+            self._log.event(
+                self._step,
+                "save_failed",
+                f"the state could not be saved ({_first_line(error)}), {self._failed} times by "
+                f"now. {self._state.from_before(self._step)} Training goes on; free some space.",
             )
-        self._writer.flush()
-        self._progress.advance(step, metrics)
-        self.model.reset_metrics()
+
+    def save_at_end(self):
+        """Raises OSError, with what to do, where the disk takes no more."""
+        try:
+            self._save()
+        except DISK_ERRORS as error:
+            raise OSError(
+                f"The state of step {self._state.step} could not be saved "
+                f"({_first_line(error)}). {self._state.from_before(self._state.step)} Free some "
+                "space and go on from there (--resume)."
+            ) from error
+
+    def _save(self):
+        self._log.write()  # the lines first: those of a saved step are never written again
+        self._state.save()
 
 
-def last_learning_rate(optimizer: tf.keras.optimizers.Optimizer) -> float:
-    """The rate of the optimizer's last step.
-
-    From its config: read directly, a schedule gives the last step's rate on Keras 2 and the next
-    step's on Keras 3.
-    """
-    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of a loss-scaling one
-    rate = optimizer.get_config()["learning_rate"]
-    if isinstance(rate, dict):
-        rate = tf.keras.optimizers.schedules.deserialize(rate)(optimizer.iterations - 1)
-    return float(rate)
-
-
-def _forget_after(path: Path, step: int) -> None:
-    """Drops the lines of steps that a killed run had logged but not saved."""
-    if not path.exists():
-        return
-    lines = path.read_text().splitlines(keepends=True)
-    whole = [line for line in lines if line.endswith("\n")]
-    try:
-        kept = [line for line in whole if json.loads(line)["step"] <= step]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is damaged: a line is not as it was written.") from error
-    write_file(path, "".join(kept))
+def _first_line(error):
+    return str(error).partition("\n")[0]
 
 
 @contextmanager

@@ -42,3 +42,14 @@ def trained_on_the_paragraph():
     from tests import paragraph_model
 
     return paragraph_model.trained_on_the_paragraph()
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(tmp_path_factory):
+    """The lines of metrics.jsonl and the final weights of a run that nothing stopped."""
+    from tests import regression_run
+
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    reached, weights = regression_run.run(folder)
+    assert reached == regression_run.STEPS
+    return regression_run.lines(folder), weights

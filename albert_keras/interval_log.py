@@ -1,0 +1,131 @@
+"""IntervalLog: the means of every interval of training, and what the guards make of them."""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import tensorflow as tf
+
+from albert_keras.guards import Collapse, LossSpikes, Plateau, SkippedInARow
+from albert_keras.progress import TrainingProgress
+from albert_keras.run_log import DISK_ERRORS, RunLog
+from albert_keras.saved_state import SavedState, TrainingDiverged
+
+
+class IntervalLog(tf.keras.callbacks.Callback):
+    """Writes the mean of each interval's metrics, then starts them afresh.
+
+    Every line goes to the guards, which are given the lines of a run that goes on as well. The
+    metric `skipped_steps`, of a model that has it, is a sum: of the steps whose gradient was not
+    finite and which changed nothing. An interval of such steps alone has no means.
+
+    Args:
+        log: where the lines go, with those up to the step that the run begins with.
+        progress: shows each step and each interval.
+        state: of the run.
+        total_steps: int, the last step.
+        every: int > 0, steps of an interval.
+        tokens_per_step: int > 0.
+        plateau: see `train`.
+        most_skipped: see `train`.
+    """
+
+    def __init__(
+        self,
+        log: RunLog,
+        progress: TrainingProgress,
+        state: SavedState,
+        *,
+        total_steps: int,
+        every: int,
+        tokens_per_step: int,
+        plateau: Plateau | None,
+        most_skipped: int,
+    ):
+        super().__init__()
+        self._log, self._progress, self._state = log, progress, state
+        self._total_steps, self._every = total_steps, every
+        self._tokens_per_step, self._most_skipped = tokens_per_step, most_skipped
+        self._guards = [LossSpikes()] + ([Collapse(plateau)] if plateau else [])
+        for line in log.earlier_metrics():
+            self._findings(line["step"], line)
+        self._in_a_row = SkippedInARow()
+        self._skipped = 0  # of the interval
+
+    def on_train_begin(self, logs=None):
+        self._since, self._step = time.monotonic(), self._state.step
+        self._logged = self._step
+
+    def on_train_batch_end(self, batch, logs=None):
+        before, self._step = self._step, self._state.step
+        skipped_before, self._skipped = self._skipped, round(float(logs.get("skipped_steps", 0)))
+        in_a_row = self._in_a_row.see(self._step - before, self._skipped - skipped_before)
+        ended = self.model.stop_training or self._step == self._total_steps
+        ended |= self._step // self._every > self._logged // self._every
+        if not ended and in_a_row < self._most_skipped:
+            self._progress.advance(self._step)
+            return
+        metrics = self._metrics(logs)
+        self._log.metrics(self._step, metrics)
+        self._progress.advance(self._step, metrics)
+        for finding in self._findings(self._step, metrics):
+            saved = self._state.from_before(finding.healthy_step)
+            self._log.event(self._step, finding.kind, f"{finding.text} {saved}")
+        self._logged, self._skipped = self._step, 0
+        self.model.reset_metrics()
+        if in_a_row >= self._most_skipped:
+            self._refuse_to_go_on(in_a_row)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leaves the block's time out of the speed."""
+        began = time.monotonic()
+        yield
+        self._since += time.monotonic() - began
+
+    def _metrics(self, logs):
+        metrics = {name: float(value) for name, value in logs.items()}
+        if "skipped_steps" in metrics:
+            metrics["skipped_steps"] = self._skipped
+            if self._skipped >= self._step - self._logged:
+                metrics = {"skipped_steps": self._skipped}
+        for name, value in metrics.items():
+            if not math.isfinite(value):
+                raise self._state.diverged(name)
+        now = time.monotonic()
+        tokens = (self._step - self._logged) * self._tokens_per_step
+        metrics["learning_rate"] = last_learning_rate(self.model.optimizer)
+        metrics["tokens_per_second"] = tokens / (now - self._since)
+        self._since = now
+        return metrics
+
+    def _findings(self, step, metrics):
+        return [found for guard in self._guards if (found := guard.see(step, metrics))]
+
+    def _refuse_to_go_on(self, in_a_row):
+        try:
+            self._state.save()  # the weights, which these steps have left as they were
+        except DISK_ERRORS:
+            pass
+        raise TrainingDiverged(
+            f"The gradient was not finite in {in_a_row} steps in a row, up to step {self._step}; "
+            f"they changed nothing. {self._state.from_before(self._step)} Likely causes: a "
+            "learning rate that is too high for the batch, or a warm-up that is too short; "
+            "float16 without loss scaling; data with numbers that are not finite. A run that "
+            "goes on (--resume) has the same weights and the batches that follow; if it stops "
+            "again, begin a new one with a lower learning rate or a longer warm-up."
+        )
+
+
+def last_learning_rate(optimizer: tf.keras.optimizers.Optimizer) -> float:
+    """The rate of the optimizer's last step.
+
+    From its config: read directly, a schedule gives the last step's rate on Keras 2 and the next
+    step's on Keras 3.
+    """
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of a loss-scaling one
+    rate = optimizer.get_config()["learning_rate"]
+    if isinstance(rate, dict):
+        rate = tf.keras.optimizers.schedules.deserialize(rate)(optimizer.iterations - 1)
+    return float(rate)
