@@ -1,4 +1,4 @@
-"""Spans, budgets and replacements of n-gram masking, against a sampler written with loops."""
+"""The rules of n-gram masking, and the positions it chooses against a sampler in plain loops."""
 
 import numpy as np
 import pytest
@@ -6,17 +6,9 @@ import tensorflow as tf
 
 from albert_keras import masking
 from albert_keras.masking import INSIDE, SPECIAL, START, ngram_mask
+from tests.masking_sampler import reference_sample, words_of
 
 CLS, SEP, MASK, PAD = 2, 3, 4, 0
-
-# 99.9 % quantiles of chi-square by degrees of freedom; draws are seeded, so a test is not flaky.
-CHI_SQUARE = {1: 10.83, 2: 13.82, 3: 16.27, 4: 18.47, 16: 39.25, 39: 72.05}
-
-
-def chi_square(observed, probabilities):
-    observed = np.asarray(observed, float)
-    expected = observed.sum() * np.asarray(probabilities)
-    return ((observed - expected) ** 2 / expected).sum()
 
 
 def vocabulary(size=40, inside=()):
@@ -40,67 +32,6 @@ def random_rows(rng, rows, length):
         if rng.random() < 0.7:
             row[rng.integers(1, used)] = SEP
     return ids, kinds
-
-
-def words_of(ids, kinds, longest):
-    """Lists of positions, one a word, in plain loops."""
-    words = []
-    for position, piece in enumerate(ids):
-        if kinds[piece] == SPECIAL:
-            continue
-        continues = kinds[piece] == INSIDE and words and words[-1][-1] == position - 1
-        if continues and len(words[-1]) < longest:
-            words[-1].append(position)
-        else:
-            words.append([position])
-    return words
-
-
-def reference_sample(rng, ids, kinds, max_predictions, ngram=3, rate=0.15):
-    """Masked positions of one row, drawn with a loop and NumPy's own generator."""
-    budget = min(max_predictions, max(1, round(rate * np.count_nonzero(ids != PAD))))
-    words = words_of(ids, kinds, min(8, budget))
-    weights = 1 / np.arange(1, ngram + 1)
-    spans, at = [], 0
-    while at < len(words):
-        length = rng.choice(np.arange(1, ngram + 1), p=weights / weights.sum())
-        drawn, at = words[at : at + length], at + length
-        span = [drawn[0]]
-        for before, word in zip(drawn, drawn[1:], strict=False):
-            if word[0] != before[-1] + 1:  # something special stands between the two
-                spans.append(span)
-                span = []
-            span.append(word)
-        spans.append(span)
-    taken, passed_over = [], 0
-    for index in rng.permutation(len(spans)):
-        for word in spans[index]:
-            if len(taken) + len(word) <= budget:
-                taken += word
-            elif passed_over:
-                return sorted(taken)
-            else:
-                passed_over = 1
-    return sorted(taken)
-
-
-@pytest.mark.parametrize("ngram", [1, 2, 3, 5])
-def test_drawn_span_lengths_follow_p_of_n(ngram):
-    rows, length = 400, 512
-    ordinary = tf.ones([rows, length], tf.bool)
-    draw = tf.random.stateless_uniform(
-        [rows, length], [3, 4], minval=None, maxval=None, dtype=tf.uint32, alg="philox"
-    )
-    spans = masking._span_numbers(ordinary, ordinary, draw, ngram).numpy()
-    complete = 100  # the first hundred spans end within the row whatever their lengths
-    lengths = np.concatenate([np.bincount(row)[:complete] for row in spans])
-    assert lengths.min() == 1 and lengths.max() == ngram
-    expected = {1: [1], 2: [2 / 3, 1 / 3], 3: [6 / 11, 3 / 11, 2 / 11]}.get(
-        ngram, np.array([60, 30, 20, 15, 12]) / 137
-    )
-    if ngram > 1:
-        observed = np.bincount(lengths, minlength=ngram + 1)[1:]
-        assert chi_square(observed, expected) < CHI_SQUARE[ngram - 1]
 
 
 def test_a_span_ends_at_a_special_piece():
@@ -212,46 +143,6 @@ def test_a_word_of_more_than_eight_pieces_is_cut_into_eights():
         result = ngram_mask(ids, kinds, [seed, 0], max_predictions=10, rate=0.5, ngram=1)
         seen.add(tuple(result["masked_positions"].numpy()[0][result["masked_weights"][0] > 0]))
     assert seen == {tuple(range(1, 9)), tuple(range(9, 17)), tuple(range(17, 21))}
-
-
-def test_each_masked_token_is_replaced_alone_in_80_10_10():
-    kinds = vocabulary(45, inside=range(25, 45))
-    rng = np.random.default_rng(0)
-    ids = rng.integers(5, 45, (600, 128)).astype(np.int32)
-    result = ngram_mask(ids, kinds, [8, 9], max_predictions=19)
-    used = result["masked_weights"].numpy() > 0
-    after = np.take_along_axis(
-        result["token_ids"].numpy(), result["masked_positions"].numpy(), axis=1
-    )[used]
-    before = result["masked_ids"].numpy()[used]
-    masked, kept = after == MASK, after == before
-    # A random piece is the old one with chance 1 in 40.
-    shares = [masked.sum(), kept.sum(), (~masked & ~kept).sum()]
-    assert chi_square(shares, [0.8, 0.1 + 0.1 / 40, 0.1 * 39 / 40]) < CHI_SQUARE[2]
-    assert set(after) <= {MASK, *range(5, 45)}
-    # Neighbours inside a span do not share their fate: both masked with 0.8 squared.
-    positions = result["masked_positions"].numpy()
-    neighbours = (np.diff(positions) == 1) & used[:, 1:]
-    fates = np.take_along_axis(result["token_ids"].numpy(), positions, axis=1) == MASK
-    both = (fates[:, 1:] & fates[:, :-1])[neighbours]
-    assert chi_square([both.sum(), (~both).sum()], [0.64, 0.36]) < CHI_SQUARE[1]
-
-
-def test_a_random_replacement_is_uniform_over_ordinary_pieces():
-    kinds = vocabulary(45)
-    result = ngram_mask(
-        np.full((800, 128), 7),
-        kinds,
-        [1, 5],
-        max_predictions=19,
-        mask_fraction=0.0,
-        random_fraction=1.0,
-    )
-    ids, positions = result["token_ids"].numpy(), result["masked_positions"].numpy()
-    drawn = np.take_along_axis(ids, positions, axis=1)
-    observed = np.bincount(drawn.ravel(), minlength=45)
-    assert not observed[:5].any()
-    assert chi_square(observed[5:], np.full(40, 1 / 40)) < CHI_SQUARE[39]
 
 
 @pytest.mark.parametrize("rows,length", [(16, 64), (3, 17)])
