@@ -23,13 +23,15 @@ MAY_IMPORT = {
     # Begins a run without TensorFlow, up to the question which Keras this is.
     "run_folder": ["json_file", "lock", "new_folder", "optimizers"],
     "config": [],
+    "recipes": [],
     "masking": [],
-    "optimizers": [],
-    "layers": ["masking", "backend"],
+    "xla_kernel": [],
+    "optimizers": ["xla_kernel"],
+    "layers": ["masking", "backend", "xla_kernel"],
     "losses": [],
     "text": ["new_file", "json_file"],
     "model": ["config", "layers"],
-    "pretraining_model": ["losses", "model"],
+    "pretraining_model": ["losses", "model", "optimizers"],
     "task_models": ["model", "layers"],
     "reshaping": ["config", "model", "optimizers"],
     # The SOP label is defined once, beside the head whose columns it numbers.
@@ -42,13 +44,26 @@ MAY_IMPORT = {
         *("new_folder", "json_file"),
     ],
     "progress": [],
-    # Takes a compiled model and a dataset: it knows neither models nor tasks.
-    "saved_state": [],
-    "training": ["optimizers", "progress", "run_folder", "saved_state", "new_file"],
+    "line_log": ["new_file"],
+    "run_log": ["line_log", "progress", "run_folder"],
+    # Take a compiled model and a dataset: they know neither models nor tasks.
+    "strategy": [],
+    "workers": [],
+    "saved_state": ["workers"],
+    "guards": [],
+    "interval_log": ["guards", "progress", "run_log", "saved_state"],
+    "periodic_evaluation": ["interval_log", "run_log", "saved_state"],
+    "training": [
+        *("guards", "interval_log", "optimizers", "periodic_evaluation", "progress"),
+        *("run_folder", "run_log", "saved_state", "workers"),
+    ],
+    # The page of a run, of any task.
+    "report": ["model", "run_folder", "text", "new_file", "json_file", "lock", "saved_state"],
     "tasks": [
-        *("config", "model", "layers", "losses", "optimizers", "text", "data", "training"),
-        "pretraining_model",
-        *("masking", "new_file"),
+        *("config", "recipes", "model", "layers", "losses", "optimizers", "text", "data"),
+        *("pretraining_model", "reshaping", "checkpoints", "run_folder", "report", "strategy"),
+        *("training", "guards", "periodic_evaluation", "workers", "masking", "new_file"),
+        "json_file",
     ],
     "analysis": [
         *("config", "model", "layers", "text", "data", "checkpoints", "run_folder", "json_file"),

@@ -9,9 +9,9 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.layers import LayerNorm, Linear
-from albert_keras.pretraining_model import with_pretraining_loss
 from albert_keras.model import build_albert, build_pretrainer
-from albert_keras.optimizers import Lamb, WarmupLinearDecay, path_of, trust_ratio
+from albert_keras.optimizers import AdamW, Lamb, WarmupLinearDecay, path_of, trust_ratio
+from albert_keras.pretraining_model import with_pretraining_loss
 from tests.test_pretraining_model import batch
 
 pytestmark = pytest.mark.both_kerases
@@ -315,3 +315,43 @@ def test_a_schedule_survives_json():
 def test_numbers_out_of_range_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_the_plain_decay_begins_at_the_peak():
+    schedule = WarmupLinearDecay(1.76e-3, 3_125, 125_000, decay="from_peak")
+    google = WarmupLinearDecay(1.76e-3, 3_125, 125_000)
+    for step in (0, 1, 1_000, 3_124):
+        assert float(schedule(step)) == float(google(step))
+    expected = {3_125: 1.76e-3, 64_062.5: 0.88e-3, 125_000: 0.0, 130_000: 0.0}
+    for step, rate in expected.items():
+        assert float(schedule(step)) == pytest.approx(rate, rel=1e-6)
+    assert float(google(3_125)) == pytest.approx(1.76e-3 * (1 - 3_125 / 125_000), rel=1e-6)
+
+
+def test_an_unknown_form_of_the_decay_is_named():
+    with pytest.raises(ValueError, match="`decay` must be one of from_start, from_peak"):
+        WarmupLinearDecay(1e-3, 1, 10, decay="cosine")
+
+
+def test_adamw_follows_its_paper():
+    rng = np.random.default_rng(0)
+    weights = {"dense/kernel": rng.normal(size=(5, 3)), "dense/bias": rng.normal(size=3)}
+    variables = [tf.Variable(value, name=name, dtype="float32") for name, value in weights.items()]
+    optimizer = AdamW(0.01, weight_decay=0.1, global_clipnorm=None)
+    moments = {
+        name: (np.zeros_like(value), np.zeros_like(value)) for name, value in weights.items()
+    }
+    for step in range(1, 21):
+        gradients = {name: rng.normal(size=value.shape) for name, value in weights.items()}
+        optimizer.apply_gradients(
+            [(tf.constant(g, tf.float32), v) for g, v in zip(gradients.values(), variables)]
+        )
+        for name, g in gradients.items():
+            m, v = moments[name]
+            m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+            moments[name] = m, v
+            adam = m / (1 - 0.9**step) / (np.sqrt(v / (1 - 0.999**step)) + 1e-6)
+            decay = 0.1 if name.endswith("kernel") else 0
+            weights[name] = weights[name] - 0.01 * (adam + decay * weights[name])
+    for variable, expected in zip(variables, weights.values(), strict=True):
+        np.testing.assert_allclose(variable.numpy(), expected, rtol=2e-5, atol=2e-6)

@@ -11,17 +11,13 @@ from small_tokenizer import small_tokenizer
 
 from albert_keras.config import PRESETS, config_from
 from albert_keras.data.pretraining import pretraining_batches
-from albert_keras.data.records import RecordSet, write_records
+from albert_keras.data.record_set import RecordSet
+from albert_keras.data.records import write_records
 from albert_keras.masking import ngram_mask
-from albert_keras.tasks import pretraining
-from albert_keras.tasks.pretraining import (
-    EVALUATION_SEED,
-    PretrainingRecipe,
-    compiled,
-    evaluate,
-    new_pretrainer,
-    training_batches,
-)
+from albert_keras.recipes import PretrainingRecipe
+from albert_keras.tasks import pretraining_scores
+from albert_keras.tasks.pretraining import compiled, new_pretrainer, training_batches
+from albert_keras.tasks.pretraining_scores import EVALUATION_SEED, evaluate
 
 LENGTH = 32
 RECIPE = PretrainingRecipe(
@@ -82,7 +78,7 @@ def test_no_masked_piece_is_visible_in_an_evaluation(records, pretrainer, monkey
         return masked
 
     out = "file://" + str(records.folder) + ".seen"
-    monkeypatch.setattr(pretraining, "ngram_mask", noting)
+    monkeypatch.setattr(pretraining_scores, "ngram_mask", noting)
     evaluate(pretrainer, records, tokenizer, sequence_length=LENGTH)
     seen = Path(str(records.folder) + ".seen").read_text()
     assert set(re.findall(r"\d+", seen)) == {str(tokenizer.mask_id)}

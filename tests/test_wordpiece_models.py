@@ -12,6 +12,7 @@ from albert_keras import build_albert, build_classifier, load_albert, save_alber
 from albert_keras.config import config_from
 from albert_keras.data.records import RecordSet, write_records
 from albert_keras.export import ask, export_classifier
+from albert_keras.recipes import PretrainingRecipe
 from albert_keras.tasks import classification, pretraining
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.wordpiece_tokenizer import WordpieceTokenizer
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.both_kerases
 
 LICENCE = Path(__file__).parents[1] / "LICENSE"
 LENGTH = 32
-RECIPE = pretraining.PretrainingRecipe(
+RECIPE = PretrainingRecipe(
     sequence_length=LENGTH, batch_size=4, total_steps=2, warmup_steps=1, mask_rate=0.3
 )
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import albert_keras
-from albert_keras.cli import conversion, data, finetuning, pretraining, serving
+from albert_keras.cli import conversion, data, evaluation, finetuning, pretraining, serving
 from albert_keras.cli.startup import as_command
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ for command in (
     data.vocab,
     data.records,
     pretraining.pretrain,
+    evaluation.evaluate,
     finetuning.finetune,
     serving.export,
     serving.predict,

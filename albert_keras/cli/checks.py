@@ -19,6 +19,14 @@ def refuse_out(folder: str | Path) -> None:
     refuse_unwritable(folder)
 
 
+def refuse_out_file(path: Path) -> None:
+    """Raises ValueError where a file is already, or none can be made."""
+    if path.exists() or not path.absolute().parent.is_dir():
+        raise ValueError(
+            f"--out must be a new file in a folder that is there. Received: {path}. Name another."
+        )
+
+
 def refuse_length(length: int | None, checkpoint: Path) -> None:
     """Raises ValueError for a --length above the positions of the model in a checkpoint folder."""
     positions = positions_in(checkpoint)

@@ -1,7 +1,6 @@
 """albert-keras pretrain."""
 
 import dataclasses
-import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -14,22 +13,27 @@ from albert_keras.cli.fields import Set, fields_in
 from albert_keras.cli.runs import (
     LogEvery,
     Minutes,
-    Optimizer,
     OptimizerName,
     Out,
     Resume,
     SaveEvery,
     check_out,
+    refuse_stopped,
+    show_scores,
     timed,
-    trained,
-    write_scores,
 )
 from albert_keras.cli.startup import start_tensorflow
 from albert_keras.config import PRESETS, config_from
-from albert_keras.run_folder import MODEL, run_recipe
+from albert_keras.data.storage import is_remote
+from albert_keras.json_file import read_json
+from albert_keras.recipes import RECIPES, scaled_rate
+from albert_keras.run_folder import MODEL, REPORT, SCORES, run_recipe
+
+# Without --recipe: the paper's, on rows and batches that any machine takes.
+USUAL = dataclasses.replace(RECIPES["paper"], sequence_length=128, batch_size=32)
 
 
-class PairObjective(StrEnum):
+class Objective(StrEnum):
     """What --objective may be."""
 
     SOP = "sop"
@@ -37,18 +41,76 @@ class PairObjective(StrEnum):
     NONE = "none"
 
 
+class Decay(StrEnum):
+    """What --decay may be."""
+
+    FROM_START = "from_start"
+    FROM_PEAK = "from_peak"
+
+
+class Strategy(StrEnum):
+    """What --strategy may be."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    MIRRORED = "mirrored"
+    MULTIWORKER = "multiworker"
+    TPU = "tpu"
+
+
+class Precision(StrEnum):
+    """What --precision may be."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+
+
+RecipeName = StrEnum("RecipeName", {name.upper(): name for name in RECIPES})
+
+
 def pretrain(
-    records: Annotated[Path, typer.Option(help="Folder of `albert-keras records`.")],
+    records: Annotated[
+        list[str], typer.Option(help="Folder of `albert-keras records`; several are mixed.")
+    ],
     vocab: Annotated[Path, typer.Option(help="The vocabulary of the records.")],
     out: Out,
+    weight: Annotated[
+        list[float] | None,
+        typer.Option(help="Share of the rows, one for each --records. Default: by their size."),
+    ] = None,
+    dev: Annotated[
+        list[str] | None, typer.Option(help="Held-out records to score; may be repeated.")
+    ] = None,
+    evaluate_every: Annotated[
+        int | None, typer.Option(min=1, help="Steps between scores; the best is in OUT/best.")
+    ] = None,
+    recipe: Annotated[RecipeName | None, typer.Option(help="What the other flags change.")] = None,
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS) + ".")] = "base",
     set_: Set = None,
-    dev: Annotated[Path | None, typer.Option(help="Held-out records to score at the end.")] = None,
-    length: Annotated[int, typer.Option(min=5, help="Sequence length in pieces.")] = 128,
-    batch: Annotated[int, typer.Option(min=1, help="Sequences in a batch.")] = 32,
+    init_from: Annotated[
+        Path | None,
+        typer.Option(help="Checkpoint of any format to start from; it may be shallower."),
+    ] = None,
+    length: Annotated[
+        int | None, typer.Option(min=5, help="Sequence length in pieces. [default: 128]")
+    ] = None,
+    long_length: Annotated[
+        int | None, typer.Option(min=5, help="Sequence length of the last steps.")
+    ] = None,
+    long_share: Annotated[float, typer.Option(help="Share of the steps at --long-length.")] = 0.1,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Sequences in a step, on all devices. [default: 32]")
+    ] = None,
+    micro_batches: Annotated[
+        int, typer.Option(min=1, help="Parts that a device computes its sequences of a step in.")
+    ] = 1,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps.")] = None,
     minutes: Minutes = None,
-    optimizer: Optimizer = OptimizerName.LAMB,
+    optimizer: Annotated[
+        OptimizerName | None,
+        typer.Option(help="Weight decay and clipping are set. [default: lamb]"),
+    ] = None,
     learning_rate: Annotated[
         float | None,
         typer.Option(
@@ -56,12 +118,35 @@ def pretrain(
             "square root of the batch."
         ),
     ] = None,
-    warmup: Annotated[float, typer.Option(help="Steps, or below 1 a share of them.")] = 0.025,
+    warmup: Annotated[
+        float | None, typer.Option(help="Steps, or below 1 a share of them. [default: 0.025]")
+    ] = None,
+    decay: Annotated[
+        Decay, typer.Option(help="Linear, as if from step 0 (Google's form) or from the peak.")
+    ] = Decay.FROM_START,
     objective: Annotated[
-        PairObjective, typer.Option(help="Of the pairs: sentence order, next sentence, or none.")
-    ] = PairObjective.SOP,
+        Objective, typer.Option(help="Of the pairs: sentence order, next sentence, or none.")
+    ] = Objective.SOP,
     ngram: Annotated[int, typer.Option(min=1, help="Longest n-gram that is masked, in words.")] = 3,
-    mask_rate: Annotated[float, typer.Option(help="Share of the pieces that is masked.")] = 0.15,
+    mask_rate: Annotated[
+        float | None, typer.Option(help="Share of the pieces that is masked. [default: 0.15]")
+    ] = None,
+    strategy: Annotated[Strategy, typer.Option(help="Which devices to train on.")] = Strategy.AUTO,
+    precision: Annotated[
+        Precision, typer.Option(help="What layers compute in; weights stay float32.")
+    ] = Precision.FLOAT32,
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Keep a layer's input alone for its gradient.")
+    ] = False,
+    jit_compile: Annotated[
+        bool, typer.Option("--jit-compile", help="Compile a step with XLA; for one GPU.")
+    ] = False,
+    steps_per_execution: Annotated[
+        int, typer.Option(min=1, help="Steps in a call; tens of them on a TPU.")
+    ] = 1,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="The same bits every time, also on a GPU.")
+    ] = False,
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 2, help="Of weights, order, pairs and masks.")
     ] = 0,
@@ -70,84 +155,143 @@ def pretrain(
     resume: Resume = False,
 ) -> None:
     """Pretrain on records: n-gram masked language model and sentence-order prediction."""
-    for path, flag in ((records, "--records"), (vocab, "--vocab"), (dev, "--dev")):
-        if path is not None:
-            refuse_missing(path, flag)
-    refuse_duration(steps=steps, minutes=minutes)
-    check_out(out, resume)
-    if learning_rate is None:
-        # Of the run's own batch: another --batch is one difference, not two.
-        begun = run_recipe(out) if resume else {}
-        learning_rate = _paper_rate(optimizer, begun.get("batch_size", batch))
-    refuse_schedule(learning_rate, warmup, steps)
-    refuse_share(mask_rate, "--mask-rate")
-    fields = fields_in(set_)
-    positions = config_from(preset, fields).max_position_embeddings  # refuses what makes no model
-    if length > positions:
+    for paths, flag in ((records, "--records"), ([vocab], "--vocab"), (dev, "--dev")):
+        for path in paths or ():
+            if not is_remote(path):
+                refuse_missing(path, flag)
+    if init_from is not None and not Path(f"{init_from}.index").exists():
+        refuse_missing(init_from, "--init-from")
+    if weight and len(weight) != len(records):
         raise ValueError(
-            f"--length must be at most the model's {positions} positions. Received: {length}. "
-            "Shorten it, or add --set max_position_embeddings=..."
+            f"--weight must be given once for each --records. Received: {len(weight)} and "
+            f"{len(records)}."
         )
-    start_tensorflow()
-    from albert_keras.checkpoints import save_albert
-    from albert_keras.data.records import RecordSet
-    from albert_keras.tasks import pretraining
-    from albert_keras.text.tokenizer import Tokenizer
-
-    tokenizer = Tokenizer.load(find_tokenizer(vocab))
-    train_set = RecordSet.load(records, tokenizer)
-    dev_set = RecordSet.load(dev, tokenizer) if dev else None
-    if dev_set is not None:
-        dev_set.refuse_rows_of(length)  # now, not when the training has ended
-    config = config_from(preset, {"vocab_size": tokenizer.vocab_size, **fields})
-    recipe = pretraining.PretrainingRecipe(
-        sequence_length=length,
-        batch_size=batch,
-        optimizer=optimizer,
-        learning_rate=learning_rate,
+    if recipe is None or steps is not None or minutes is not None:
+        refuse_duration(steps=steps, minutes=minutes)
+    check_out(out, resume)
+    usual = RECIPES[recipe] if recipe else USUAL
+    # Of the run's own batch: another --batch is one difference, not two.
+    begun = run_recipe(out) if resume else {}
+    chosen = dataclasses.replace(
+        usual,
+        **_given(
+            sequence_length=length, batch_size=batch, optimizer=optimizer, mask_rate=mask_rate
+        ),
+        decay=decay,
+        micro_batches=micro_batches,
         seed=seed,
         ngram=ngram,
-        mask_rate=mask_rate,
         pair_objective=objective,
     )
-    recipe = timed(
-        recipe,
-        steps,
-        minutes,
-        warmup,
-        out if resume else None,
-        lambda: pretraining.steps_in_minutes(minutes, config, train_set, tokenizer, recipe),
+    chosen = dataclasses.replace(
+        chosen,
+        learning_rate=learning_rate
+        or _rate(chosen, usual, begun.get("batch_size", chosen.batch_size)),
     )
-    pretrainer = pretraining.new_pretrainer(config, recipe, tokenizer)
-    settings = {
-        "records": train_set.manifest["shards"],
-        "vocabulary_sha256": tokenizer.sha256,
-        "config": config.to_dict(),
-        "recipe": dataclasses.asdict(recipe),
-    }
-    # Made before the run's folder, which a mistake must not leave behind.
-    model = pretraining.compiled(pretrainer, recipe)
-    batches_from = pretraining.training_batches(pretrainer, train_set, tokenizer, recipe)
-    batches_from(0)
-    with trained(
+    if warmup is None:
+        warmup = usual.warmup_steps / usual.total_steps
+    refuse_schedule(chosen.learning_rate, warmup, steps)
+    refuse_share(chosen.mask_rate, "--mask-rate")
+    if long_length is not None and not 0 < long_share < 1:
+        raise ValueError(f"--long-share must be above 0 and below 1. Received: {long_share}.")
+    fields = fields_in(set_)
+    positions = config_from(preset, fields).max_position_embeddings  # refuses what makes no model
+    longest = max(chosen.sequence_length, long_length or 0)
+    if longest > positions:
+        raise ValueError(
+            f"--length must be at most the model's {positions} positions. Received: {longest}. "
+            "Shorten it, or add --set max_position_embeddings=..."
+        )
+    if strategy == Strategy.MULTIWORKER:
+        typer.echo("waiting for the other workers", err=True)
+    devices = start_tensorflow(strategy)
+    import tensorflow as tf
+
+    from albert_keras.data.record_set import RecordSet
+    from albert_keras.tasks import pretraining
+    from albert_keras.tasks.pretraining_run import Corpora, pretrain
+    from albert_keras.text.tokenizer import Tokenizer
+
+    if deterministic:
+        tf.config.experimental.enable_op_determinism()
+    if precision != Precision.FLOAT32:
+        tf.keras.mixed_precision.set_global_policy(f"mixed_{precision}")
+    tokenizer = Tokenizer.load(find_tokenizer(vocab))
+    corpora = Corpora(
+        train=[RecordSet.load(folder, tokenizer) for folder in records],
+        weights=weight or None,
+        dev={folder: RecordSet.load(folder, tokenizer) for folder in dev or ()},
+        tokenizer=tokenizer,
+    )
+    for held_out in corpora.dev.values():
+        held_out.refuse_rows_of(longest)  # now, not when the training has ended
+    config = config_from(preset, {"vocab_size": tokenizer.vocab_size, **fields})
+
+    def new_model(recipe):
+        with devices.scope():
+            pretrainer = pretraining.new_pretrainer(config, recipe, tokenizer, recompute)
+            if init_from is not None:
+                from albert_keras.tasks.warm_start import warm_start
+
+                origin = warm_start(pretrainer, init_from)
+            model = pretraining.compiled(
+                pretrainer,
+                recipe,
+                steps_per_execution=steps_per_execution,
+                jit_compile=jit_compile,
+            )
+        return model, pretrainer, origin if init_from is not None else None
+
+    def count_steps():
+        model, pretrainer, _ = new_model(chosen)
+        batches_from = pretraining.training_batches(
+            pretrainer, corpora.train, tokenizer, chosen, weights=corpora.weights
+        )
+        return pretraining.steps_in_minutes(minutes, model, batches_from)
+
+    if recipe is not None and steps is None and minutes is None:
+        steps = usual.total_steps
+    chosen = timed(chosen, steps, minutes, warmup, out if resume else None, count_steps)
+    if long_length is not None:
+        chosen = dataclasses.replace(
+            chosen,
+            long_length=long_length,
+            long_steps=max(1, round(long_share * chosen.total_steps)),
+        )
+    model, pretrainer, origin = new_model(chosen)
+    if origin is not None:
+        typer.echo(origin.text)
+    reached = pretrain(
         model,
-        batches_from,
+        pretrainer,
+        corpora,
+        chosen,
         out,
-        settings,
-        recipe,
-        batch * length,
+        origin=origin and origin.sha256,
+        evaluate_every=evaluate_every,
+        resume=resume,
         log_every=log_every,
         save_every=save_every,
-        resume=resume,
-    ):
-        if dev_set is not None:
-            scores = pretraining.evaluate(pretrainer, dev_set, tokenizer, sequence_length=length)
-            write_scores(out, scores)
-        save_albert(pretrainer, out / MODEL, tokenizer=tokenizer, max_length=length, replace=True)
+    )
+    refuse_stopped(reached, chosen.total_steps)
+    if dev:
+        scores = read_json(out / SCORES)
+        for name, one in {dev[0]: scores}.items() if len(dev) == 1 else scores.items():
+            typer.echo(f"{name}:")
+            show_scores(one)
+    typer.echo(f"{out / MODEL}: trained {reached:,} steps; {out / REPORT} shows how it went")
 
 
-def _paper_rate(optimizer, batch):
-    """The rate of the paper's run for another batch, by the square-root rule of the LAMB paper."""
-    if optimizer != OptimizerName.LAMB:
-        raise ValueError(f"--learning-rate must be given for {optimizer}; lamb has a default.")
-    return 1.76e-3 * math.sqrt(batch / 4096)
+def _given(**values):
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _rate(chosen, usual, batch):
+    """The default rate: the paper's by the square root of the batch, or that of the recipe."""
+    if chosen.optimizer == OptimizerName.LAMB:
+        return scaled_rate(batch)
+    if chosen.optimizer != usual.optimizer:
+        raise ValueError(
+            f"--learning-rate must be given for {chosen.optimizer}; lamb has a default."
+        )
+    return usual.learning_rate

@@ -76,19 +76,29 @@ def trained(model, batches_from, out, settings, recipe, tokens_per_step, *, resu
         reached = train(
             model, batches_from, out, total_steps=total, tokens_per_step=tokens_per_step, **options
         )
-        if reached < total:
-            typer.echo(
-                f"Stopped at step {reached:,} of {total:,}, which is saved. To go on, repeat the "
-                "command with --resume.",
-                err=True,
-            )
-            raise typer.Exit(130)
+        refuse_stopped(reached, total)
         yield
     typer.echo(f"{out / MODEL}: trained {reached:,} steps")
+
+
+def refuse_stopped(reached: int, total: int) -> None:
+    """Exits with 130 where the user stopped the training."""
+    if reached < total:
+        typer.echo(
+            f"Stopped at step {reached:,} of {total:,}, which is saved. To go on, repeat the "
+            "command with --resume.",
+            err=True,
+        )
+        raise typer.Exit(130)
 
 
 def write_scores(out: Path, scores: dict) -> None:
     """Writes evaluation.json and prints its numbers."""
     write_json(out / SCORES, scores)
+    show_scores(scores)
+
+
+def show_scores(scores: dict) -> None:
+    """Prints the numbers among the scores."""
     shown = {name: value for name, value in scores.items() if isinstance(value, float | int)}
     typer.echo("  ".join(f"{name} {value:.4g}" for name, value in shown.items()))

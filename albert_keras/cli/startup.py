@@ -6,6 +6,8 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -31,6 +33,7 @@ FLAGS = {
     "short_fraction": "--short-fraction",
     "max_sentences": "--max-sentences",
     "dropout": "--dropout",
+    "field": "--field",
     "length": "--length",
     "lowercase": "--lowercase",
     "keep_accents": "--keep-accents",
@@ -39,6 +42,15 @@ FLAGS = {
     "rate": "--mask-rate",
     "optimizer": "--optimizer",
     "pair_objective": "--objective",
+    "decay": "--decay",
+    "long_steps": "--long-share",
+    "long_length": "--long-length",
+    "micro_batches": "--micro-batches",
+    "weights": "--weight",
+    "origin": "--init-from",
+    "evaluate_every": "--evaluate-every",
+    "strategy": "--strategy",
+    "resume": "--resume",
     "seed": "--seed",
     "sentences": "--sentences",
     "shards": "--shards",
@@ -82,7 +94,7 @@ def as_command(command: Callable) -> Callable:
             raise typer.Exit(1) from None
         except KeyboardInterrupt:
             out = kwargs.get("out")
-            if out is not None and (out / "run.json").exists():
+            if out is not None and (Path(out) / "run.json").exists():
                 _say(f"Stopped. To go on with the run in {out}, repeat the command with --resume.")
             else:
                 _say("Stopped." if out is None else f"Stopped. Nothing was written to {out}.")
@@ -117,8 +129,11 @@ def in_the_users_words(message: str, flags: dict[str, str]) -> str:
     return re.sub(r"(?<= )(\w+)=\"?(\w+(?:\.\w+)*)\"?", assigned, message)
 
 
-def start_tensorflow() -> None:
+def start_tensorflow(strategy: str | None = None) -> Any:
     """Imports TensorFlow, which takes seconds: call it when the user's words have been checked.
+
+    Returns the distribution strategy of that name, None without one: the only moment at which some
+    can be made.
 
     Its libraries log to the process's standard error before they read TF_CPP_MIN_LOG_LEVEL (seen
     with 2.21), so that is kept aside meanwhile, and shown only if the start fails.
@@ -131,6 +146,10 @@ def start_tensorflow() -> None:
         try:
             import tensorflow as tf
 
+            if strategy is not None:
+                from albert_keras.strategy import strategy_named
+
+                made = strategy_named(strategy)
             tf.config.list_logical_devices()
         except Exception:
             notices.seek(0)
@@ -139,6 +158,7 @@ def start_tensorflow() -> None:
         finally:
             os.dup2(stderr, 2)
             os.close(stderr)
+    return None if strategy is None else made
 
 
 def _say(message: str, style: str | None = None) -> None:

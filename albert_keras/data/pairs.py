@@ -47,7 +47,7 @@ def segment_pairs(
     The other objectives take the same windows. With "none" every row is in order, with a weight of
     0. With "nsp" (BERT's next-sentence prediction) B follows A in half of the rows; in the others
     it is a part of another row of the batch, from a sentence of another document on, and just as
-    long. The last 0 to 15 tokens of B are cut in both, so nothing but the words tells them apart:
+    long. The last 1 to 16 tokens of B are cut in both, so nothing but the words tells them apart:
     neither a length nor where B ends. A row for which no such part is found keeps its own B and
     has a weight of 0, whatever was drawn for it.
 
@@ -165,7 +165,7 @@ def _random_b(chunks, length_b, seed):
         dtype=tf.uint32,
         alg="philox",
     )
-    length_b -= _below(draws[-1], tf.clip_by_value(length_b, 1, _CUT))
+    length_b -= tf.clip_by_value(1 + _below(draws[-1], _CUT), 0, tf.maximum(length_b - 1, 0))
 
     ahead = 1 + _below(draws[:_CANDIDATES], tf.maximum(batch - 1, 1))
     rows = (tf.range(batch) + ahead) % batch  # [candidates, B]

@@ -37,19 +37,19 @@ def wilson_interval(correct: float, total: float) -> tuple[float, float]:
 
 
 def optimizer_named(
-    name: str, peak: float, warmup_steps: int, total_steps: int
+    name: str, peak: float, warmup_steps: int, total_steps: int, decay: str = "from_start"
 ) -> tf.keras.optimizers.Optimizer:
     """An optimizer with linear warm-up and decay, weight decay 0.01 and clipping at 1.0.
 
     Args:
         name: "lamb" or "adamw".
         peak: float > 0, the highest learning rate.
-        warmup_steps, total_steps: see `WarmupLinearDecay`.
+        warmup_steps, total_steps, decay: see `WarmupLinearDecay`.
 
     Raises:
         ValueError: an unknown name.
     """
-    schedule = WarmupLinearDecay(peak, warmup_steps, total_steps)
+    schedule = WarmupLinearDecay(peak, warmup_steps, total_steps, decay)
     if name in OPTIMIZERS:
         return OPTIMIZERS[name](schedule)
     raise ValueError(f"An optimizer is one of {', '.join(OPTIMIZERS)}. Received: {name!r}.")

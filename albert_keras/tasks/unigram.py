@@ -6,7 +6,7 @@ import tensorflow as tf
 _MOST_BATCHES = 10_000
 
 
-def unigram_entropy(batches: tf.data.Dataset, tokens: int = 200_000) -> float:
+def unigram_entropy(batches: tf.data.Dataset, tokens: int = 500_000) -> float:
     """The entropy of the frequencies of the masked pieces, in nats.
 
     It is the lowest masked-language-model loss of a model that does not look at its input. Read
@@ -15,7 +15,8 @@ def unigram_entropy(batches: tf.data.Dataset, tokens: int = 200_000) -> float:
 
     Args:
         batches: of `pretraining_batches`; may be endless.
-        tokens: int > 0, masked pieces to count. Default 200,000.
+        tokens: int > 0, masked pieces to count. Default 500,000, for an error below 0.02 nats with
+            30,000 pieces.
 
     Raises:
         ValueError: no piece is masked.

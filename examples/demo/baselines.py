@@ -21,7 +21,7 @@ from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.records import RecordSet
 from albert_keras.json_file import write_json
 from albert_keras.tasks.common import wilson_interval
-from albert_keras.tasks.pretraining import EVALUATION_SEED
+from albert_keras.tasks.pretraining_scores import EVALUATION_SEED
 from examples.demo.library_task import read_rows
 
 # Of the order baseline: pieces pairs are hashed to this many columns.
@@ -112,7 +112,7 @@ def read_pairs(records, tokenizer, length, count=None):
       records: a `RecordSet`.
       tokenizer: its `Tokenizer`.
       length: S, of the model.
-      count: how many random pairs to read; None for those of `tasks.pretraining.evaluate`, which
+      count: how many random pairs to read; None for those of `tasks.pretraining_scores.evaluate`, which
         takes the records in their order, in batches of 64, and draws from a seed of its own.
 
     Returns:
