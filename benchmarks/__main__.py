@@ -16,9 +16,9 @@ def main():
         for shape, policy in itertools.product(SHAPES, POLICIES)
     ]
     if os.environ.get("ALBERT_KERAS_DATA"):
-        commands.append(["benchmarks.data_pipeline"])
+        commands += [["benchmarks.input_share"], ["benchmarks.data_pipeline"]]
     else:
-        print("benchmarks.data_pipeline needs ALBERT_KERAS_DATA, or --corpus and --vocabulary")
+        print("input_share and data_pipeline need ALBERT_KERAS_DATA, or --corpus and --vocabulary")
     for command in commands:
         subprocess.run([sys.executable, "-m", *command], env=environment, check=True)
 
