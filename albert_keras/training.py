@@ -103,9 +103,11 @@ def train(
         start = state.restore()
         if start >= total_steps:
             return start
-        with TrainingProgress(
-            total_steps, start, tokens_per_step, quiet=quiet or worker > 0
-        ) as progress:
+        hidden = quiet or worker > 0
+        with (
+            TrainingProgress(total_steps, start, tokens_per_step, quiet=hidden) as progress,
+            _asked_to_stop() as asked,
+        ):
             log = RunLog(None if worker else folder, progress)
             log.forget_after(start)
             intervals = IntervalLog(
@@ -118,30 +120,28 @@ def train(
                 plateau=plateau,
                 most_skipped=most_skipped,
             )
+            callbacks = [_Stop(asked), intervals]
+            if evaluation is not None:  # before the save: a saved step has been evaluated
+                callbacks.append(
+                    EvaluationCallback(
+                        evaluation, state, log, intervals, total_steps, is_chief=worker == 0
+                    )
+                )
             saver = _Saver(state, log, save_every)
-            with _asked_to_stop() as asked:
-                callbacks = [_Stop(asked), intervals, saver]
-                if evaluation is not None:
-                    callbacks.insert(
-                        2,  # before the save: a saved step has been evaluated
-                        EvaluationCallback(
-                            evaluation, state, log, intervals, total_steps, is_chief=not worker
-                        ),
-                    )
-                try:
-                    model.fit(
-                        # Finite: Keras 3 would fill up the last of its `steps_per_execution`.
-                        batches_from(start).take(total_steps - start),
-                        epochs=1,
-                        steps_per_epoch=total_steps - start,
-                        callbacks=callbacks,
-                        verbose=0,
-                        shuffle=False,  # Keras 3 warns that it would not
-                    )
-                    saver.save_at_end()
-                except TrainingDiverged as error:
-                    log.event(state.step, "diverged", str(error))
-                    raise
+            try:
+                model.fit(
+                    # Finite: Keras 3 would fill up the last of its `steps_per_execution`.
+                    batches_from(start).take(total_steps - start),
+                    epochs=1,
+                    steps_per_epoch=total_steps - start,
+                    callbacks=[*callbacks, saver],
+                    verbose=0,
+                    shuffle=False,  # Keras 3 warns that it would not
+                )
+                saver.save_at_end()
+            except TrainingDiverged as error:
+                log.event(state.step, "diverged", str(error))
+                raise
     return state.step
 
 

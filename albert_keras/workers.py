@@ -3,6 +3,7 @@
 A worker is a process of a MultiWorkerMirroredStrategy. Under any other strategy there is one.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -34,14 +35,27 @@ def worker_index(strategy: tf.distribute.Strategy) -> int:
 
 
 def from_all_workers(strategy: tf.distribute.Strategy, numbers: Sequence[int]) -> np.ndarray:
-    """The numbers of all workers, int64 (at least one row a worker, numbers).
+    """The numbers of all workers, int64 (workers, numbers).
 
     Every worker must call it, with as many numbers; it waits for the last of them.
     """
-    row = np.array([numbers], np.int64)
     if not has_several_workers(strategy):
-        return row
-    return strategy.gather(strategy.run(lambda: tf.constant(row)), axis=0).numpy()
+        return np.array([numbers], np.int64)
+    workers = sum(map(len, strategy.cluster_resolver.cluster_spec().as_dict().values())) or 1
+    rows = np.zeros([workers, len(numbers)], np.int64)
+    rows[worker_index(strategy)] = numbers
+    # A sum of rows in which each has its own: `strategy.gather` traces a function in every call.
+    rows = _sum_over_replicas(strategy)(tf.constant(rows)).numpy()
+    return rows // (strategy.num_replicas_in_sync // workers)
+
+
+@functools.cache
+def _sum_over_replicas(strategy):
+    @tf.function
+    def summed(rows):
+        return strategy.reduce("SUM", strategy.run(tf.identity, args=(rows,)), axis=None)
+
+    return summed
 
 
 @contextmanager
