@@ -63,7 +63,7 @@ def test_a_tenth_of_the_chunks_is_short_with_uniform_targets():
     layout = ChunkFormat(length=23, short_fraction=0.1)  # at most 20 tokens
     lengths = []
     for key in range(400):
-        chunks = pack_document(list(range(2001)), key * 0x1234567, layout)
+        chunks = pack_document(list(range(2001)), key * 0x2468ACE, layout)
         lengths += [chunk.end - chunk.start for chunk in chunks[:-1]]
     counts = np.bincount(lengths, minlength=21)
     assert counts[:2].tolist() == [0, 0]
@@ -76,17 +76,44 @@ def test_a_tenth_of_the_chunks_is_short_with_uniform_targets():
 def test_a_short_chunk_takes_two_sentences_so_that_it_can_be_a_pair():
     layout = ChunkFormat(length=103, short_fraction=1.0)
     for key in range(50):
-        for chunk in pack_document(list(range(0, 1001, 40)), key, layout)[:-1]:
+        chunks = pack_document(list(range(0, 1001, 40)), key, layout)
+        for chunk in chunks[1:] if key % 2 else chunks[:-1]:  # but for the rest
             assert len(chunk.sentence_starts) == 2
+
+
+def test_half_of_the_documents_is_packed_from_the_end():
+    layout = ChunkFormat(length=13, short_fraction=0.0)
+    lengths = [4, 4, 3, 9, 2, 5, 1]
+    forward = pack_document(np.cumsum([0, *lengths]).tolist(), 0, layout)
+    backward = pack_document(np.cumsum([0, *reversed(lengths)]).tolist(), 1, layout)
+    sentences = [np.diff([*chunk.sentence_starts, chunk.end - chunk.start]) for chunk in forward]
+    mirrored = [np.diff([*chunk.sentence_starts, chunk.end - chunk.start]) for chunk in backward]
+    assert [list(reversed(part)) for part in reversed(mirrored)] == list(map(list, sentences))
+
+
+def test_the_first_segment_of_a_chunk_is_not_the_longer_one():
+    layout = ChunkFormat(length=128, short_fraction=0.1)
+    rng = np.random.default_rng(0)
+    firsts, lasts = [], []
+    for _ in range(400):
+        lengths = np.maximum(1, rng.lognormal(2.8, 0.8, 200).astype(int))  # of sentences in novels
+        chunks = pack_document(np.cumsum([0, *lengths]).tolist(), int(rng.integers(2**63)), layout)
+        for chunk in chunks:
+            if len(chunk.sentence_starts) > 1:
+                firsts.append(chunk.sentence_starts[1])
+                lasts.append(chunk.end - chunk.start - chunk.sentence_starts[-1])
+    difference = np.subtract(firsts, lasts)
+    # With all documents packed from their start, a first sentence has 12 tokens more.
+    assert abs(difference.mean()) < 3 * difference.std() / np.sqrt(len(difference))
 
 
 def test_targets_depend_on_the_document_and_the_chunk_alone():
     layout = ChunkFormat(length=40, short_fraction=0.5)
     bounds = list(range(0, 3000, 5))
-    assert pack_document(bounds, 11, layout) == pack_document(bounds, 11, layout)
-    assert pack_document(bounds, 11, layout) != pack_document(bounds, 12, layout)
-    longer = pack_document([*bounds, 3005], 11, layout)
-    assert longer[:-1] == pack_document(bounds, 11, layout)[: len(longer) - 1]
+    assert pack_document(bounds, 12, layout) == pack_document(bounds, 12, layout)
+    assert pack_document(bounds, 12, layout) != pack_document(bounds, 14, layout)
+    longer = pack_document([*bounds, 3005], 12, layout)
+    assert longer[:-1] == pack_document(bounds, 12, layout)[: len(longer) - 1]
 
 
 def test_a_document_key_is_a_64_bit_hash_that_stays_the_same():

@@ -71,16 +71,29 @@ def pack_document(bounds: Sequence[int], key: int, layout: ChunkFormat) -> list[
     split into pieces of `length - 3` tokens and a rest, each a chunk by itself: no chunk that has
     two sentences, and so could become an SOP pair, begins or ends inside a sentence.
 
+    The sentence that did not fit begins the next chunk, and it is a long one. So half of the
+    documents, those of an odd key, are packed from their end. If all were packed from the start,
+    the longer segment would be the first one in 58 % of the pairs of whole chunks (novels, length
+    128), and a model could tell their order without reading them.
+
     Args:
         bounds: ascending, n + 1 token offsets for n sentences that are not empty.
         key: the document's key.
         layout: the lengths.
 
     Example:
-        >>> pack_document([0, 3, 5, 14], key=7, layout=ChunkFormat(length=9, short_fraction=0.0))
+        >>> pack_document([0, 3, 5, 14], key=8, layout=ChunkFormat(length=9, short_fraction=0.0))
         [Chunk(start=0, end=5, sentence_starts=[0, 3]),
          Chunk(start=5, end=11, sentence_starts=[0]), Chunk(start=11, end=14, sentence_starts=[0])]
     """
+    if key % 2 == 0:
+        return _packed(bounds, key, layout)
+    total = bounds[-1]
+    chunks = _packed([total - bound for bound in reversed(bounds)], key, layout)
+    return [_reversed(chunk, total) for chunk in reversed(chunks)]
+
+
+def _packed(bounds, key, layout):
     most = layout.max_tokens
     chunks: list[Chunk] = []
     sentence, sentences = 0, len(bounds) - 1
@@ -100,6 +113,14 @@ def pack_document(bounds: Sequence[int], key: int, layout: ChunkFormat) -> list[
         )
         sentence = stop
     return chunks
+
+
+def _reversed(chunk, total):
+    """A chunk of a document that was packed from its end, in the document as it stands."""
+    start, end, starts = chunk
+    tokens = end - start
+    starts = [0, *(tokens - later for later in reversed(starts[1:]))]
+    return Chunk(total - end, total - start, starts)
 
 
 def _target_tokens(key, number, layout):
