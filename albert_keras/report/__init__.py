@@ -1,0 +1,1 @@
+"""The page of a run: what was trained, how it went, and what the model guesses."""
