@@ -114,7 +114,7 @@ class Collapse:
         self._plateau = plateau
         patience = max(plateau.warmup_steps, self._LEAST_STEPS)
         self._window, self._judged_from = patience // 2, plateau.warmup_steps + patience
-        self._recent = deque()  # (steps, their mean) of the last intervals
+        self._totals = deque([(0, 0.0)])  # (steps so far, their sum), back to the window's begin
         self._means = deque()  # (step, mean over the window that ended there)
         self._step = 0
         self._healthy_step, self._reported = None, False
@@ -125,11 +125,12 @@ class Collapse:
         name, level = self._plateau.metric, self._plateau.value
         if name not in metrics:
             return None
-        self._recent.append((steps, metrics[name]))
-        while sum(steps for steps, _ in self._recent) - self._recent[0][0] >= self._window:
-            self._recent.popleft()
-        seen = sum(steps for steps, _ in self._recent)
-        mean = sum(steps * value for steps, value in self._recent) / seen
+        count, total = self._totals[-1]
+        self._totals.append((count + steps, total + steps * metrics[name]))
+        while self._totals[1][0] <= count + steps - self._window:
+            self._totals.popleft()
+        (before, total_before), (count, total) = self._totals[0], self._totals[-1]
+        seen, mean = count - before, (total - total_before) / (count - before)
         self._means.append((step, mean))
         while len(self._means) > 1 and self._means[1][0] <= step - self._window:
             self._means.popleft()
