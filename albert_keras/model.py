@@ -20,6 +20,7 @@ def build_albert(
     preset_or_config: str | AlbertConfig = "base",
     *,
     output_all_layers: bool = False,
+    recompute: bool = False,
     **overrides: Any,
 ) -> tf.keras.Model:
     """The encoder, as a functional model with dicts in and out, randomly initialised.
@@ -27,6 +28,9 @@ def build_albert(
     Args:
         preset_or_config: a name of `PRESETS`, or an `AlbertConfig`. Default "base".
         output_all_layers: also give every layer's output. Default False.
+        recompute: train with a fraction of the memory, in a third more time; see
+            `layers.SharedTransformerStack`. It is how a model trains, not what it is: its JSON
+            keeps it, a checkpoint does not. Default False.
         **overrides: fields of `AlbertConfig` that replace the preset's.
 
     Inputs of the model, all int32 `(B, S)`:
@@ -40,7 +44,8 @@ def build_albert(
         layer_outputs: on request, a list of L + 1 `(B, S, H)`, the embeddings first.
 
     Raises:
-        ValueError: an unknown preset or field, or values that make no model.
+        ValueError: an unknown preset or field, values that make no model, or `recompute` with
+            dropout.
 
     Example:
 
@@ -80,6 +85,7 @@ def build_albert(
         layer_norm_epsilon=config.layer_norm_eps,
         initializer_range=config.initializer_range,
         output_all_layers=output_all_layers,
+        recompute=recompute,
         name="encoder",
     )
     pooler = Pooler(initializer_range=config.initializer_range, name="pooler")

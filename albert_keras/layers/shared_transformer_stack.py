@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from albert_keras.layers.attention import SelfAttention, additive_mask
 from albert_keras.layers.feed_forward import FeedForward
+from albert_keras.layers.recomputed import recomputed
 from albert_keras.layers.sublayers import build_sublayer
 
 
@@ -33,6 +34,9 @@ class SharedTransformerStack(tf.keras.layers.Layer):
         initializer_range: float, standard deviation of the truncated normal that fills the
             kernels. Default 0.02.
         output_all_layers: bool, see the output. Default False.
+        recompute: bool; while training a layer keeps its input alone for the gradient and is
+            computed again there, which takes a third more time and a fraction of the memory. It
+            needs both rates of dropout at 0. Default False.
 
     Input shape:
         hidden `(B, S, H)`, float; padding_mask `(B, S)`, 1 for a token and 0 for padding.
@@ -41,7 +45,8 @@ class SharedTransformerStack(tf.keras.layers.Layer):
         `(B, S, H)`; with `output_all_layers`, a list of L + 1 of them, the input first.
 
     Raises:
-        ValueError: a pattern that is not L indices without gaps, or H not a multiple of N.
+        ValueError: a pattern that is not L indices without gaps, H not a multiple of N, or
+            `recompute` with dropout.
 
     Example:
 
@@ -68,11 +73,18 @@ class SharedTransformerStack(tf.keras.layers.Layer):
         layer_norm_epsilon=1e-12,
         initializer_range=0.02,
         output_all_layers=False,
+        recompute=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
         if num_layers < 1:
             raise ValueError(f"`num_layers` must be at least 1. Received: {num_layers}.")
+        if recompute and (dropout or attention_dropout):
+            raise ValueError(
+                "A layer that is computed again would draw another dropout. Received: "
+                f"recompute=True with dropout {dropout} and attention_dropout "
+                f"{attention_dropout}. Set both to 0, or leave out `recompute`."
+            )
         self.num_layers = num_layers
         self.num_heads = num_heads
         self.intermediate_size = intermediate_size
@@ -84,6 +96,7 @@ class SharedTransformerStack(tf.keras.layers.Layer):
         self.layer_norm_epsilon = layer_norm_epsilon
         self.initializer_range = initializer_range
         self.output_all_layers = output_all_layers
+        self.recompute = recompute
         self.attention_blocks = [
             SelfAttention(
                 num_heads,
@@ -121,12 +134,25 @@ class SharedTransformerStack(tf.keras.layers.Layer):
         additive = additive_mask(padding_mask)
         outputs = [hidden]
         for a, f in zip(self.attention_pattern, self.ffn_pattern, strict=True):
-            hidden = self.attention_blocks[a].apply(
-                hidden, additive, attention_weights[a], training
-            )
-            hidden = self.ffn_blocks[f].apply(hidden, ffn_weights[f], training)
+            layer = self._layer(a, f, training)
+            weights = attention_weights[a], ffn_weights[f]
+            if self.recompute and training is True:
+                hidden, weights = recomputed(layer)(hidden, additive, weights)
+                attention_weights[a], ffn_weights[f] = weights
+            else:
+                hidden = layer(hidden, additive, weights)
             outputs.append(hidden)
         return outputs if self.output_all_layers else hidden
+
+    def _layer(self, attention_block, ffn_block, training):
+        attention, ffn = self.attention_blocks[attention_block], self.ffn_blocks[ffn_block]
+
+        def layer(hidden, additive, weights):
+            attention_weights, ffn_weights = weights
+            hidden = attention.apply(hidden, additive, attention_weights, training)
+            return ffn.apply(hidden, ffn_weights, training)
+
+        return layer
 
     def get_config(self):
         return {
@@ -142,6 +168,7 @@ class SharedTransformerStack(tf.keras.layers.Layer):
             "layer_norm_epsilon": self.layer_norm_epsilon,
             "initializer_range": self.initializer_range,
             "output_all_layers": self.output_all_layers,
+            "recompute": self.recompute,
         }
 
     def compute_output_shape(self, hidden_shape, padding_mask_shape=None):
