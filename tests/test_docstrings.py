@@ -17,6 +17,7 @@ MODULES = [
     "albert_keras.reshaping",
     *("albert_keras.pretraining_model", "albert_keras.optimizers", "albert_keras.masking"),
     "albert_keras.tasks.common",
+    *("albert_keras.report.figures", "albert_keras.report.markup"),
     *(f"albert_keras.layers.{module.name}" for module in pkgutil.iter_modules(layers.__path__)),
 ]
 

@@ -58,7 +58,7 @@ MAY_IMPORT = {
         *("run_folder", "run_log", "saved_state", "workers"),
     ],
     # The page of a run, of any task.
-    "report": ["model", "layers", "run_folder", "text", "new_file", "json_file", "lock"],
+    "report": ["model", "layers.sop_head", "run_folder", "text", "new_file", "json_file", "lock"],
     "tasks": [
         *("config", "recipes", "model", "layers", "losses", "optimizers", "text", "data"),
         *("pretraining_model", "reshaping", "checkpoints", "run_folder", "report", "strategy"),
