@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from albert_keras import lock
-from albert_keras.new_folder import new_folder, refuse_existing, refuse_unwritable
+from albert_keras.new_folder import new_folder, refuse_existing, refuse_unwritable, work_folder
 
 
 def test_the_folder_appears_when_the_block_ends(tmp_path):
@@ -116,3 +116,39 @@ def test_replace_swaps_the_whole_folder_and_keeps_the_old_one_on_failure(tmp_pat
         (folder / "new").write_text("new")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["new"]
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_work_that_is_kept_can_be_resumed(tmp_path):
+    target = tmp_path / "a"
+    with pytest.raises(KeyError):
+        with new_folder(target, discard_after=ValueError) as folder:
+            (folder / "x").write_text("1")
+            raise KeyError
+    assert folder.exists() and not target.exists()
+    with new_folder(target, resume=True) as resumed:
+        assert resumed == folder and (resumed / "x").read_text() == "1"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_work_is_discarded_after_what_the_caller_says(tmp_path):
+    with pytest.raises(ValueError):
+        with new_folder(tmp_path / "a", discard_after=ValueError):
+            raise ValueError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_to_resume_or_work_in_use_is_told(tmp_path):
+    with pytest.raises(ValueError, match="Unfinished work on .*a must be there.* Received: none"):
+        with new_folder(tmp_path / "a", resume=True):
+            raise AssertionError("not reached")
+    with new_folder(tmp_path / "a"):
+        with pytest.raises(ValueError, match="Received: another process is at work"):
+            with new_folder(tmp_path / "a", resume=True):
+                raise AssertionError("not reached")
+
+
+def test_a_work_folder_is_removed_in_the_end(tmp_path):
+    with work_folder(tmp_path / "a") as folder:
+        (folder / "x").write_text("1")
+        assert folder.parent == tmp_path
+    assert list(tmp_path.iterdir()) == []

@@ -62,6 +62,8 @@ class Journal:
             ValueError: there is none, it was begun with something else, or a spool is damaged.
         """
         path = folder / _JOURNAL
+        for unfinished in folder.glob(".*.partial-*"):  # of `write_json`, killed
+            unfinished.unlink()
         if not path.exists():
             raise ValueError(f"There is nothing to resume: {path} is missing. Leave `resume` out.")
         changed = list(_differences(read_json(folder / _BEGUN_WITH, ["inputs"]), begun_with))
