@@ -160,6 +160,13 @@ def test_only_as_many_rows_and_batches_are_taken_as_are_shown():
     assert len(masked_examples(model, tokenizer, [next(batches())])) == 3
 
 
+def test_rows_with_a_pair_come_first():
+    tokenizer = small_tokenizer()
+    batch, _ = batch_of([PAIRS[2], PAIRS[0], PAIRS[2], PAIRS[1]], tokenizer)
+    examples = masked_examples(pretrainer(tokenizer), tokenizer, [batch], rows=3)
+    assert [words_of(example)[0][:4] for example in examples] == ["redi", "each", "you "]
+
+
 def test_rows_in_which_nothing_is_hidden_are_left_out():
     tokenizer = small_tokenizer()
     batch, _ = batch_of(PAIRS, tokenizer)

@@ -92,7 +92,7 @@ def masked_examples(
     batches: Iterable[Mapping[str, tf.Tensor]],
     rows: int = ROWS,
 ) -> list[MaskedExample]:
-    """The first rows of some batches with the model's guesses.
+    """Some rows of some batches with the model's guesses: of a batch those with a pair first.
 
     Args:
         model: of `build_pretrainer`.
@@ -107,7 +107,8 @@ def masked_examples(
     examples = []
     for batch in batches:
         batch = {name: np.asarray(values) for name, values in batch.items()}
-        chosen = np.flatnonzero(batch["masked_weights"].any(axis=1))[: rows - len(examples)]
+        order = np.argsort(-batch["sop_weights"], kind="stable")
+        chosen = order[batch["masked_weights"][order].any(axis=1)][: rows - len(examples)]
         if chosen.size:
             batch = {name: values[chosen] for name, values in batch.items()}
             # These rows alone: logits of a whole batch may be gigabytes.
