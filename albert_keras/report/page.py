@@ -176,9 +176,9 @@ def _examples(examples):
     cards = [example_card(number, example) for number, example in enumerate(examples, 1)]
     return section(
         "Masked examples",
-        f"{len(examples)} held-out rows, pairs of segments first. The marked pieces are hidden from the model; "
-        f"below each text are its {GUESSES} most probable guesses, as the vocabulary writes them. "
-        f"{found}.",
+        f"{len(examples)} held-out rows, pairs of segments first. The marked pieces are hidden from "
+        f"the model; below each text are its {GUESSES} most probable guesses, as the vocabulary "
+        f"writes them. {found}.",
         element("div", cards, class_="examples"),
     )
 
