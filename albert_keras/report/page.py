@@ -176,9 +176,9 @@ def _examples(examples):
     cards = [example_card(number, example) for number, example in enumerate(examples, 1)]
     return section(
         "Masked examples",
-        f"{len(examples)} held-out rows, pairs of segments first. The marked pieces are hidden from "
-        f"the model; below each text are its {GUESSES} most probable guesses, as the vocabulary "
-        f"writes them. {found}.",
+        f"{len(examples)} held-out rows, those with two segments first. The marked pieces are "
+        f"hidden from the model; below each text are its {GUESSES} most probable guesses, as the "
+        f"vocabulary writes them. {found}.",
         element("div", cards, class_="examples"),
     )
 
