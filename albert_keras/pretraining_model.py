@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from albert_keras.losses import correct, cross_entropy
 from albert_keras.model import layers_of, pair_objective_of
+from albert_keras.optimizers import is_keras_3
 
 
 def with_pretraining_loss(pretrainer: tf.keras.Model, micro_batches: int = 1) -> "PretrainingModel":
@@ -77,6 +78,8 @@ class PretrainingModel(tf.keras.Model):
             names += [f"{self.objective}_loss", f"{self.objective}_accuracy"]
         self.means = [tf.keras.metrics.Mean(name=name) for name in names]
         self.skipped_steps = tf.keras.metrics.Sum(name="skipped_steps")
+        # Every replica logs the numbers of the whole batch; Keras 2 would add them up.
+        self.distribute_reduction_method = "first"
 
     @property
     def metrics(self):
@@ -105,6 +108,8 @@ class PretrainingModel(tf.keras.Model):
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(part)) for part in gradients])
         skipped = _over_replicas(1.0 - tf.cast(finite, tf.float32)) > 0
         gradients = [tf.where(skipped, tf.constant(float("nan"), g.dtype), g) for g in gradients]
+        if is_keras_3():
+            gradients = self._clipped_sums(gradients)
         self.optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return self._logs(sums, skipped)
 
@@ -163,7 +168,22 @@ class PretrainingModel(tf.keras.Model):
         )
         return gradients, sums
 
+    def _clipped_sums(self, gradients):
+        """Shares of a clipped gradient, which the optimizer adds up and need not clip.
+
+        Keras 3 clips what each replica has; it is the sum that has the norm.
+        """
+        optimizer = self.optimizer
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        if replicas == 1 or hasattr(optimizer, "inner_optimizer"):  # whose gradients are scaled
+            return gradients
+        gradients = _over_replicas(gradients)
+        if optimizer.global_clipnorm is not None:
+            gradients, _ = tf.clip_by_global_norm(gradients, optimizer.global_clipnorm)
+        return [gradient / replicas for gradient in gradients]
+
     def _logs(self, sums, skipped):
+        sums = _over_replicas(sums)
         for metric, (row, column) in zip(self.means, _MEANS, strict=False):
             # A skipped step's sums may be NaN, which a weight of 0 would not keep out.
             value = tf.where(skipped, 0.0, tf.math.divide_no_nan(sums[row, column], sums[row, 2]))
@@ -171,6 +191,8 @@ class PretrainingModel(tf.keras.Model):
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
         self.skipped_steps.update_state(tf.cast(skipped, tf.float32) / replicas)
         logs = {metric.name: metric.result() for metric in self.metrics}
+        if is_keras_3():  # a replica's own sum, and Keras 2 adds up those of all
+            logs["skipped_steps"] *= replicas
         loss = tf.add_n([value for name, value in logs.items() if name.endswith("_loss")])
         return {"loss": loss, **logs}
 
@@ -193,8 +215,8 @@ def _total_weights(batch):
     return tf.stack([tf.reduce_sum(batch["masked_weights"]), tf.reduce_sum(batch["sop_weights"])])
 
 
-def _over_replicas(value):
-    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, value)
+def _over_replicas(values):
+    return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, values)
 
 
 def _cut(values, parts):

@@ -25,14 +25,15 @@ def strategy_named(name: str) -> tf.distribute.Strategy:
     Args:
         name: one of `STRATEGIES`.
             "auto": "tpu" if the environment or TensorFlow names one; else "multiworker" if
-                TF_CONFIG has a cluster; else "mirrored" with several GPUs; else the one GPU, or the
-                CPU.
+                TF_CONFIG names several machines; else "mirrored" with several GPUs; else the one
+                GPU, or the CPU.
             "cpu": the CPU, even beside a GPU.
             "mirrored": all GPUs of this machine, or several logical CPUs if they are configured.
                 Each has a copy of the weights and a part of every batch.
-            "multiworker": as "mirrored" over several machines. Each runs the same program, with its
-                own TF_CONFIG; see `examples/pretrain_multiworker.py`. It waits until all are there.
-            "tpu": the TPU of TPU_NAME, or else that of this machine; see `examples/pretrain_tpu.py`.
+            "multiworker": as "mirrored", over several machines. Each runs the same program with a
+                TF_CONFIG of its own, and they wait for each other; see
+                `examples/pretrain_multiworker.py`.
+            "tpu": the TPU that TPU_NAME names, or this machine's; see `examples/pretrain_tpu.py`.
 
     Raises:
         ValueError: an unknown name, or there is no such hardware, or it is not set up for it.
@@ -78,8 +79,9 @@ def rows_per_replica(
 def _fitting():
     if any(map(os.environ.get, _TPU_VARIABLES)):
         return "tpu"
-    if "cluster" in _tf_config():
-        return "multiworker"
+    jobs = list(_tf_config().get("cluster", {}).values())
+    if jobs and not (len(jobs) == 1 and isinstance(jobs[0], list) and len(jobs[0]) == 1):
+        return "multiworker"  # not for one machine, whose cluster some services set as well
     if tf.config.list_physical_devices("TPU"):
         return "tpu"
     return "mirrored" if len(tf.config.list_physical_devices("GPU")) > 1 else "one"
@@ -122,8 +124,11 @@ def _tf_config():
         config = json.loads(text or "{}")
     except json.JSONDecodeError as error:
         raise ValueError(f"TF_CONFIG must be JSON ({error}). Received: {text}") from error
-    if not isinstance(config, dict):
-        raise ValueError(f"TF_CONFIG must be an object of cluster and task. Received: {text}")
+    if not isinstance(config, dict) or not isinstance(config.get("cluster", {}), dict):
+        raise ValueError(
+            "TF_CONFIG must be a JSON object, and its cluster one of addresses by job. Received: "
+            + text
+        )
     return config
 
 
@@ -134,8 +139,8 @@ def _refuse_lone_worker(config):
     )
     if not config:
         raise ValueError(
-            'The strategy "multiworker" reads its machines from TF_CONFIG. Received: none. Set it on '
-            f"each machine to the same cluster and its own index, such as {example}"
+            'The strategy "multiworker" reads its machines from TF_CONFIG. Received: none. Set it '
+            f"on each machine to the same cluster and its own index, such as {example}"
         )
     cluster, task = config.get("cluster"), config.get("task")
     try:
@@ -147,8 +152,8 @@ def _refuse_lone_worker(config):
         known = lists = placed = False
     if not (known and lists and placed):
         raise ValueError(
-            "TF_CONFIG must have a cluster of worker (and chief) addresses and a task with the type "
-            f"and index of this machine, such as {example} Received: {json.dumps(config)}"
+            "TF_CONFIG must have a cluster of worker (and chief) addresses, and a task with the "
+            f"type and index of this machine. Received: {json.dumps(config)}. One such is {example}"
         )
     if sum(sizes.values()) < 2:
         raise ValueError(
@@ -174,7 +179,7 @@ def _tpu():
 
 
 def _refuse_two_tensorflows():
-    """`tensorflow` and `tensorflow-tpu` have one folder; whichever came last overwrote the other."""
+    """Both packages have the same folder; whichever was installed last overwrote the other."""
     try:
         versions = [importlib.metadata.version(name) for name in ("tensorflow", "tensorflow-tpu")]
     except importlib.metadata.PackageNotFoundError:

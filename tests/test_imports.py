@@ -33,7 +33,9 @@ MAY_IMPORT = {
     "model": ["config", "layers"],
     "pretraining_model": ["losses", "model", "optimizers"],
     "task_models": ["model", "layers"],
-    "reshaping": ["config", "model", "optimizers"],
+    "rebuilding": ["config", "layers", "model", "optimizers"],
+    "reshaping": ["config", "model", "rebuilding"],
+    "growing": ["config", "model", "rebuilding", "reshaping"],
     # The SOP label is defined once, beside the head whose columns it numbers.
     "data": ["text", "masking", "new_folder", "json_file", "layers.sop_head"],
     # Finds it without TensorFlow.
@@ -61,9 +63,9 @@ MAY_IMPORT = {
     "report": ["model", "layers.sop_head", "run_folder", "text", "new_file", "json_file", "lock"],
     "tasks": [
         *("config", "recipes", "model", "layers", "losses", "optimizers", "text", "data"),
-        *("pretraining_model", "reshaping", "checkpoints", "run_folder", "report", "strategy"),
+        *("pretraining_model", "rebuilding", "growing", "checkpoints", "run_folder", "report"),
         *("training", "guards", "periodic_evaluation", "workers", "masking", "new_file"),
-        "json_file",
+        *("json_file", "strategy"),
     ],
     "analysis": [
         *("config", "model", "layers", "text", "data", "checkpoints", "run_folder", "json_file"),
