@@ -17,6 +17,7 @@ def main():
     ]
     if os.environ.get("ALBERT_KERAS_DATA"):
         commands += [["benchmarks.input_share"], ["benchmarks.data_pipeline"]]
+        commands += [["benchmarks.records_at_size"]]
     else:
         print("input_share and data_pipeline need ALBERT_KERAS_DATA, or --corpus and --vocabulary")
     for command in commands:

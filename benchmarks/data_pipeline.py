@@ -1,4 +1,4 @@
-"""Speed and memory of the data pipeline on one core: text to records, records to masked batches.
+"""Speed of the data pipeline on one core: text to records, records to masked batches.
 
     python -m benchmarks.data_pipeline                      # the texts in ALBERT_KERAS_DATA
     python -m benchmarks.data_pipeline --corpus my_texts/ --vocabulary spiece.model
@@ -15,7 +15,6 @@ import json
 import multiprocessing
 import os
 import platform
-import resource
 import tempfile
 import threading
 import time
@@ -52,8 +51,6 @@ def main() -> None:
                 for length in (128, 512):
                     show(text_to_records, corpus, vocabulary, sentences, length)
         del os.environ["GLIBC_TUNABLES"]
-        for copies in (1, 4):
-            show(memory_of_text_to_records, corpus, vocabulary, copies)
         in_a_process(write, corpus, vocabulary, records)
         for length, batch_size in ((128, 32), (128, 256), (512, 8), (512, 64)):
             for corpora in (1, 3):
@@ -108,23 +105,6 @@ def text_to_records(corpus: str, vocabulary: str, sentences: str, length: int) -
         "length": length,
         "tokens_of_a_full_chunk": counts["tokens"] / counts["chunks"] / (length - 3),
         "chunks_with_two_sentences": counts["pair_chunks"] / counts["chunks"],
-    }
-
-
-def memory_of_text_to_records(corpus: str, vocabulary: str, copies: int) -> dict:
-    """Peak memory beyond that of the loaded tokenizer, for a corpus once and several times."""
-    from albert_keras.data.records import write_records
-    from albert_keras.text.tokenizer import Tokenizer
-
-    tokenizer = Tokenizer.load(vocabulary)
-    tokenizer.encode_lines(["warm"])
-    before = peak_megabytes()
-    with tempfile.TemporaryDirectory() as folder:
-        write_records([corpus] * copies, tokenizer, os.path.join(folder, "records"), workers=1)
-    return {
-        "text_megabytes": copies * text_size(corpus) / 1e6,
-        "peak_megabytes_before": before,
-        "peak_megabytes": peak_megabytes(),
     }
 
 
@@ -204,10 +184,6 @@ def text_size(corpus: str) -> int:
     return total_bytes(text_files([corpus]))
 
 
-def peak_megabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def show(measure: Callable[..., dict], *arguments) -> None:
     import numpy
     import tensorflow
@@ -230,7 +206,7 @@ def show(measure: Callable[..., dict], *arguments) -> None:
 
 
 def in_a_process(function: Callable, *arguments):
-    """Runs a function in a process of its own: its peak of memory is then its own as well."""
+    """Runs a function in a process of its own, whose threads and core are chosen at its start."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, initializer=_one_core) as pool:
         return pool.submit(function, *arguments).result()
