@@ -125,7 +125,7 @@ def records_to_batches(
     import tensorflow as tf
 
     from albert_keras.data.pretraining import pretraining_batches
-    from albert_keras.data.records import RecordSet
+    from albert_keras.data.record_set import RecordSet
     from albert_keras.masking import ngram_mask
     from albert_keras.text.tokenizer import Tokenizer
 

@@ -27,7 +27,7 @@ import tensorflow as tf
 
 from albert_keras import Lamb, Tokenizer, build_albert, build_pretrainer, with_pretraining_loss
 from albert_keras.data.pretraining import pretraining_batches
-from albert_keras.data.records import RecordSet
+from albert_keras.data.record_set import RecordSet
 from albert_keras.masking import prediction_slots
 from albert_keras.tasks.common import StepClock
 from benchmarks.data_pipeline import write

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from albert_keras.data.mixture import mixed_sets, mixing_pattern, rows_before, rows_seen
-from albert_keras.data.records import RecordSet
+from albert_keras.data.record_set import RecordSet
 
 
 def record_set(folder, records, sha256="0" * 64):

@@ -10,7 +10,8 @@ import tensorflow as tf
 from albert_keras.data import pretraining
 from albert_keras.data.mixture import rows_seen
 from albert_keras.data.pretraining import pretraining_batches
-from albert_keras.data.records import RecordSet, write_records
+from albert_keras.data.record_set import RecordSet
+from albert_keras.data.records import write_records
 from albert_keras.masking import ngram_mask
 
 SPECIAL = {"cls_id": 2, "sep_id": 3}

@@ -1,5 +1,6 @@
 """Record sets: the same bytes whoever writes them, nothing lost, nothing half-written."""
 
+import gzip
 import io
 import json
 import os
@@ -157,11 +158,11 @@ def test_a_worker_that_dies_ends_the_run(tmp_path):
 def test_shards_hold_ranges_of_keys_so_more_shards_give_the_same_order(tmp_path):
     random_corpus(tmp_path / "text")
     orders = []
-    for shards in (1, 2, 7, 100):
-        folder = tmp_path / str(shards)
-        write_records([tmp_path / "text"], WordNumbers(), folder, length=32, shards=shards)
+    for number in (1, 2, 7, 100):
+        folder = tmp_path / str(number)
+        write_records([tmp_path / "text"], WordNumbers(), folder, length=32, shards=number)
         record_set = RecordSet.load(folder)
-        assert len(record_set.paths) == shards
+        assert len(record_set.paths) == number
         orders.append(list(tf.data.TFRecordDataset(record_set.paths).as_numpy_iterator()))
     assert all(order == orders[0] for order in orders)
     keys = [int.from_bytes(record[:8], "big") for record in orders[0]]
@@ -177,6 +178,20 @@ def test_shards_follow_the_size_and_standard_input_gives_the_same(tmp_path, monk
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(file.read_bytes())))
     write_records(["-"], WordNumbers(), tmp_path / "stdin", length=32)
     assert files_of(tmp_path / "stdin") == files_of(tmp_path / "file")
+
+
+def test_packed_text_and_json_lines_give_the_same(tmp_path, monkeypatch):
+    random_corpus(tmp_path / "text", files=1)
+    text = (tmp_path / "text" / "0.txt").read_text()
+    monkeypatch.setattr(shards, "_SHARD_TEXT_BYTES", len(text) // 3)
+    packed, rows = tmp_path / "0.txt.gz", tmp_path / "0.jsonl"
+    packed.write_bytes(gzip.compress(text.encode()))
+    rows.write_text("".join(json.dumps({"text": part}) + "\n" for part in text.split("\n\n")))
+    for source, field in ((tmp_path / "text", None), (packed, None), (rows, "text")):
+        folder = tmp_path / f"set of {source.name}"
+        write_records([source], WordNumbers(), folder, length=32, field=field)
+        assert files_of(folder) == files_of(tmp_path / "set of text")
+    assert len(files_of(folder)) == 5
 
 
 def test_equal_documents_are_all_kept(tmp_path):

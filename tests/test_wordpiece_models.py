@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from albert_keras import build_albert, build_classifier, load_albert, save_albert
 from albert_keras.config import config_from
-from albert_keras.data.records import RecordSet, write_records
+from albert_keras.data.record_set import RecordSet
+from albert_keras.data.records import write_records
 from albert_keras.export import ask, export_classifier
 from albert_keras.recipes import PretrainingRecipe
 from albert_keras.tasks import classification, pretraining

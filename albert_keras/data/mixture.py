@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_keras.data.records import RecordSet
+from albert_keras.data.record_set import RecordSet
 
 # Rows after which the pattern of sets begins again: shares are kept to a hundredth of a percent.
 _PERIOD = 10_000

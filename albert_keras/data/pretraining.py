@@ -8,7 +8,7 @@ import tensorflow as tf
 from albert_keras.data.chunks import decode_chunks
 from albert_keras.data.mixture import mixed_sets, mixing_pattern, rows_before
 from albert_keras.data.pairs import segment_pairs
-from albert_keras.data.records import RecordSet
+from albert_keras.data.record_set import RecordSet
 
 # Records that are in memory and permuted together (18 MB at 512 tokens each). Shards are sorted
 # by a hash of the document, so what a group holds is a random draw of documents already.

@@ -15,7 +15,6 @@ from albert_keras.data.lines import STDIN
 from albert_keras.data.manifest import new_manifest, write_manifest
 from albert_keras.data.packer import default_workers, packed_blocks
 from albert_keras.data.record_folder import record_folder, refuse_existing_records
-from albert_keras.data.record_set import RecordSet as RecordSet
 from albert_keras.data.shards import MAX_SHARDS, shard_name, shards_for, write_shard
 from albert_keras.data.storage import is_remote, size_and_time, upload
 from albert_keras.text.tokenizer import Tokenizer

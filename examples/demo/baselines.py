@@ -18,7 +18,7 @@ import numpy as np
 
 from albert_keras import Tokenizer
 from albert_keras.data.pretraining import pretraining_batches
-from albert_keras.data.records import RecordSet
+from albert_keras.data.record_set import RecordSet
 from albert_keras.json_file import write_json
 from albert_keras.tasks.common import wilson_interval
 from albert_keras.tasks.pretraining_scores import EVALUATION_SEED
