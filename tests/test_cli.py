@@ -25,7 +25,10 @@ from albert_keras import (
 )
 from albert_keras.checkpoints import load_head
 from albert_keras.data.chunks import MAX_LENGTH, MIN_LENGTH
+from albert_keras.layers.sop_head import PAIR_OBJECTIVES
+from albert_keras.optimizers import DECAYS
 from albert_keras.run_folder import only_process_in
+from albert_keras.strategy import STRATEGIES
 from albert_keras.tasks.common import OPTIMIZERS
 from albert_keras.text.vocabulary import train_vocabulary
 
@@ -173,7 +176,7 @@ def test_ctrl_c_leaves_a_run_that_goes_on(work, albert_keras):
 
 
 def test_an_early_ctrl_c_says_so(work, albert_keras, monkeypatch):
-    def interrupted():
+    def interrupted(strategy):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cli.pretraining, "start_tensorflow", interrupted)
@@ -453,8 +456,11 @@ def test_the_ranges_of_options_are_those_of_the_library(work, albert_keras, monk
         train_vocabulary(["a"], 13)
 
 
-def test_the_optimizers_of_the_command_line_are_those_of_the_library():
-    assert tuple(cli.runs.OptimizerName) == OPTIMIZERS
+def test_the_choices_of_the_command_line_are_those_of_the_library():
+    assert tuple(cli.runs.OptimizerName) == tuple(OPTIMIZERS)
+    assert tuple(cli.pretraining.Objective) == PAIR_OBJECTIVES
+    assert tuple(cli.pretraining.Strategy) == STRATEGIES
+    assert tuple(cli.pretraining.Decay) == DECAYS
 
 
 @pytest.mark.parametrize(
@@ -609,8 +615,9 @@ def test_an_error_of_tensorflow_is_told_in_a_line(work, albert_keras, monkeypatc
         *("pretrain", "--records", "records", "--vocab", "vocab", "--out", "full"), *TINY,
         *("--steps", 2),
     )  # fmt: skip
-    assert code == 1 and "Traceback" not in err
-    assert err.strip().splitlines()[-1] == "Error: ResourceExhaustedError: No space left on device"
+    assert code == 2 and "Traceback" not in err
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("Error: The state of step 2 could not be saved (No space left on device")
 
 
 def test_held_out_records_that_are_too_short_are_told_before_the_training(

@@ -233,7 +233,7 @@ def pretrain(
             if init_from is not None:
                 from albert_keras.tasks.warm_start import warm_start
 
-                origin = warm_start(pretrainer, init_from)
+                origin = warm_start(pretrainer, init_from, tokenizer, recipe.seed)
             model = pretraining.compiled(
                 pretrainer,
                 recipe,

@@ -12,6 +12,7 @@ from albert_keras.cli.checks import refuse_schedule
 from albert_keras.json_file import write_json
 from albert_keras.run_folder import (
     MODEL,
+    REPORT,
     SCORES,
     begin_run,
     only_process_in,
@@ -68,6 +69,7 @@ def trained(model, batches_from, out, settings, recipe, tokens_per_step, *, resu
     Exits with 130 where the user stops the training. No other process can enter the folder before
     the block ends.
     """
+    from albert_keras.report.page import write_report
     from albert_keras.training import train
 
     begin_run(out, settings, resume=resume)
@@ -76,9 +78,12 @@ def trained(model, batches_from, out, settings, recipe, tokens_per_step, *, resu
         reached = train(
             model, batches_from, out, total_steps=total, tokens_per_step=tokens_per_step, **options
         )
+        if reached < total:
+            write_report(out, running=False)
         refuse_stopped(reached, total)
         yield
-    typer.echo(f"{out / MODEL}: trained {reached:,} steps")
+        write_report(out, running=False)
+    typer.echo(f"{out / MODEL}: trained {reached:,} steps; {out / REPORT} shows how it went")
 
 
 def refuse_stopped(reached: int, total: int) -> None:

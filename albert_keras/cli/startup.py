@@ -151,6 +151,8 @@ def start_tensorflow(strategy: str | None = None) -> Any:
 
                 made = strategy_named(strategy)
             tf.config.list_logical_devices()
+            # Keras warns of callbacks that take longer than a step, as an evaluation does.
+            tf.get_logger().setLevel("ERROR")
         except Exception:
             notices.seek(0)
             os.write(stderr, notices.read())

@@ -113,6 +113,8 @@ def pretrain(
     is_chief = worker_index(strategy) == 0
     with only_process_in(folder) if is_chief else nullcontext():
         for length, end, batches_from in phases:
+            # Keras would trace its step for rows of any length, and a TPU takes none of those.
+            model.train_function = None
             reached = train(
                 model,
                 batches_from,
