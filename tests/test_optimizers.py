@@ -344,7 +344,10 @@ def test_adamw_follows_its_paper():
     for step in range(1, 21):
         gradients = {name: rng.normal(size=value.shape) for name, value in weights.items()}
         optimizer.apply_gradients(
-            [(tf.constant(g, tf.float32), v) for g, v in zip(gradients.values(), variables)]
+            [
+                (tf.constant(g, tf.float32), v)
+                for g, v in zip(gradients.values(), variables, strict=True)
+            ]
         )
         for name, g in gradients.items():
             m, v = moments[name]

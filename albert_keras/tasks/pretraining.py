@@ -141,7 +141,7 @@ def steps_in_minutes(
 
 
 def refuse_misfit(pretrainer: tf.keras.Model, tokenizer: Tokenizer) -> None:
-    """Raises ValueError for a model that cannot take pairs of segments of the tokenizer's pieces."""
+    """Raises ValueError for a model that cannot take pairs of the tokenizer's pieces."""
     config = config_of(pretrainer)
     if tokenizer.vocab_size > config.vocab_size:
         raise ValueError(

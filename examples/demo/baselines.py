@@ -112,8 +112,8 @@ def read_pairs(records, tokenizer, length, count=None):
       records: a `RecordSet`.
       tokenizer: its `Tokenizer`.
       length: S, of the model.
-      count: how many random pairs to read; None for those of `tasks.pretraining_scores.evaluate`, which
-        takes the records in their order, in batches of 64, and draws from a seed of its own.
+      count: how many random pairs to read; None for those of `tasks.pretraining_scores.evaluate`,
+        which takes the records in their order, in batches of 64, and draws from a seed of its own.
 
     Returns:
       (token_ids [N, S], segment_ids [N, S], labels [N]), without chunks of a single sentence.
