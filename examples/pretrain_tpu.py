@@ -14,7 +14,9 @@ tensorflow-text ask for the package `tensorflow`, which would overwrite `tensorf
 
 `records` and `vocabulary` are made by `albert-keras records` and `albert-keras vocab`, on any
 machine; records may be in a bucket, gs://bucket/records. The run's folder is on the VM's disk: copy
-it to the bucket when it has ended. --resume goes on with a run that was stopped.
+it to the bucket when it has ended. --resume goes on with a run that was stopped. To try the script
+without a TPU, take --strategy cpu and the package `tensorflow`: that for TPUs cannot compile for a
+CPU, which training there needs.
 
 Four settings that a TPU wants: batches of one shape, which they always are; bfloat16, with weights
 and moments in float32; many steps in one call of the TPU (--steps-per-call), since the host waits

@@ -22,7 +22,7 @@ def describe_machine() -> dict[str, str]:
         "accelerators": accelerators or "none",
         "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
         "Python": platform.python_version(),
-        "TensorFlow": version("tensorflow"),
+        "TensorFlow": tf.__version__,  # its package has another name on a TPU
         "NumPy": version("numpy"),
     }
 
