@@ -20,6 +20,7 @@ _MODULES = {
     ),
     "model": ("build_albert", "build_pretrainer", "encoder_of"),
     "task_models": ("build_classifier", "build_span_predictor", "build_multiple_choice"),
+    "growing": ("grown",),
     "reshaping": ("resize_positions", "resize_vocabulary", "with_settings", "with_sharing"),
     "pretraining_model": ("with_pretraining_loss",),
     "optimizers": ("AdamW", "Lamb", "WarmupLinearDecay"),

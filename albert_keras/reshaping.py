@@ -6,7 +6,6 @@ is built around an encoder: the encoder itself, a pretrainer, a task's model.
 """
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import tensorflow as tf
 
 from albert_keras.config import SharingPattern, config_from
 from albert_keras.model import config_of, layers_of
-from albert_keras.optimizers import path_of
+from albert_keras.rebuilding import disagreements, fill_layer, rebuilt, rebuilt_stack
 
 
 def resize_positions(
@@ -89,8 +88,8 @@ def resize_positions(
             "trained further on long ones.",
             stacklevel=2,
         )
-    new = _rebuilt(model, {"embeddings": {"max_positions": max_positions}})
-    _fill(layers_of(new)["embeddings"], old, position_embeddings=rows)
+    new = rebuilt(model, {"embeddings": {"max_positions": max_positions}})
+    fill_layer(layers_of(new)["embeddings"], old, position_embeddings=rows)
     return new
 
 
@@ -129,9 +128,7 @@ def resize_vocabulary(model: tf.keras.Model, vocab_size: int, seed: int = 0) -> 
             "pieces; those that no text has do no harm."
         )
     heads = [name for name in layers_of(model) if name == "masked_lm"]
-    new = _rebuilt(
-        model, {name: {"vocabulary_size": vocab_size} for name in ("embeddings", *heads)}
-    )
+    new = rebuilt(model, {name: {"vocabulary_size": vocab_size} for name in ("embeddings", *heads)})
 
     old = layers_of(model)["embeddings"]
     table = old.word_embeddings.numpy()
@@ -139,7 +136,7 @@ def resize_vocabulary(model: tf.keras.Model, vocab_size: int, seed: int = 0) -> 
     draw = np.random.default_rng(seed).normal(
         table.mean(axis=0), config.initializer_range, (more, config.embedding_size)
     )
-    _fill(layers_of(new)["embeddings"], old, word_embeddings=np.concatenate([table, draw]))
+    fill_layer(layers_of(new)["embeddings"], old, word_embeddings=np.concatenate([table, draw]))
     for name in heads:
         old = layers_of(model)[name]
         bias = old.output_bias.numpy()
@@ -147,7 +144,7 @@ def resize_vocabulary(model: tf.keras.Model, vocab_size: int, seed: int = 0) -> 
         # and at most the mean of all probabilities. A very low bias would add as many nats to the
         # loss wherever a new piece is the answer.
         longer = np.concatenate([bias, np.full(more, bias.mean())])
-        _fill(layers_of(new)[name], old, output_bias=longer)
+        fill_layer(layers_of(new)[name], old, output_bias=longer)
     return new
 
 
@@ -183,28 +180,17 @@ def with_sharing(
     if differing not in ("refuse", "first"):
         raise ValueError(f"`differing` must be refuse or first. Received: {differing!r}.")
     pattern = config_from(config_of(model), {"sharing": sharing}).sharing_pattern
-    halves = {f"{half}_pattern": list(blocks) for half, blocks in pattern._asdict().items()}
-    new_model = _rebuilt(model, {"encoder": halves})
-    old, new = layers_of(model)["encoder"], layers_of(new_model)["encoder"]
-    for half in SharingPattern._fields:
-        old_blocks, new_blocks = getattr(old, f"{half}_blocks"), getattr(new, f"{half}_blocks")
-        old_pattern, new_pattern = getattr(old, f"{half}_pattern"), getattr(new, f"{half}_pattern")
-        first_layer = {}
-        for layer, block in enumerate(new_pattern):
-            weights = old_blocks[old_pattern[layer]].get_weights()
-            first = first_layer.setdefault(block, layer)
-            if first == layer:
-                new_blocks[block].set_weights(weights)
-            elif differing == "refuse" and not all(
-                map(np.array_equal, weights, new_blocks[block].get_weights())
-            ):
-                raise ValueError(
-                    "Layers can come to share a block where their weights are equal. Received: "
-                    f"sharing {sharing!r}, where layers {first} and {layer} would share {half} "
-                    'weights that differ. Keep them apart, or pass differing="first" to give '
-                    "both those of the first, and train the model further."
-                )
-    return new_model
+    stack = layers_of(model)["encoder"]
+    same_layers = range(stack.num_layers)
+    conflicts = disagreements(stack, pattern, same_layers) if differing == "refuse" else []
+    for half, first, layer in conflicts:
+        raise ValueError(
+            "Layers can come to share a block where their weights are equal. Received: "
+            f"sharing {sharing!r}, where layers {first} and {layer} would share {half} weights "
+            'that differ. Keep them apart, or pass differing="first" to give both those of the '
+            "first, and train the model further."
+        )
+    return rebuilt_stack(model, pattern, same_layers)
 
 
 # Fields of the config that change no weight, and their names in the layers that have them.
@@ -213,6 +199,9 @@ SETTINGS = {
     "hidden_act": {"encoder": "activation", "masked_lm": "activation"},
     "hidden_dropout_prob": {"embeddings": "dropout", "encoder": "dropout"},
     "attention_probs_dropout_prob": {"encoder": "attention_dropout"},
+    "initializer_range": dict.fromkeys(
+        ("embeddings", "encoder", "pooler", "masked_lm", "sop"), "initializer_range"
+    ),
     "layer_norm_eps": {
         "embeddings": "layer_norm_epsilon",
         "encoder": "layer_norm_epsilon",
@@ -227,7 +216,8 @@ def with_settings(model: tf.keras.Model, **settings: Any) -> tf.keras.Model:
     Args:
         model: of `build_albert`, or built around one.
         **settings: fields of `AlbertConfig` that change no weight: `num_attention_heads`,
-            `hidden_act`, `layer_norm_eps`, and the rates of dropout.
+            `hidden_act`, `layer_norm_eps`, the rates of dropout, and `initializer_range`, which
+            is of weights yet to be drawn.
 
     Raises:
         ValueError: `model` has no ALBERT encoder, another field, or a value that makes no model.
@@ -249,33 +239,7 @@ def with_settings(model: tf.keras.Model, **settings: Any) -> tf.keras.Model:
         for field, value in settings.items():
             if name in SETTINGS[field]:
                 changes.setdefault(name, {})[SETTINGS[field][name]] = value
-    new = _rebuilt(model, changes)
+    new = rebuilt(model, changes)
     for name in changes:
-        _fill(layers_of(new)[name], layers_of(model)[name])
+        fill_layer(layers_of(new)[name], layers_of(model)[name])
     return new
-
-
-def _rebuilt(model: tf.keras.Model, changes: Mapping[str, Mapping[str, Any]]) -> tf.keras.Model:
-    """A new model of the same layers and weights, save for the layers in `changes`: there some
-    arguments are replaced, and the weights are the caller's to fill."""
-
-    def clone(layer):
-        if isinstance(layer, tf.keras.Model):  # the encoder in a multiple-choice model
-            return tf.keras.models.clone_model(layer, clone_function=clone)
-        return type(layer).from_config({**layer.get_config(), **changes.get(layer.name, {})})
-
-    new = tf.keras.models.clone_model(model, clone_function=clone)
-    for name, layer in layers_of(model).items():
-        if name not in changes:
-            _fill(layers_of(new)[name], layer)
-    return new
-
-
-def _fill(new: tf.keras.layers.Layer, old: tf.keras.layers.Layer, **values: np.ndarray) -> None:
-    """Gives `new` the weights of `old`, and `values` to those that it names."""
-    # By path: Keras lists frozen weights last, so a frozen part would move all that follow.
-    sources = {path_of(weight): weight for weight in old.weights}
-    given = {path_of(getattr(new, name)): value for name, value in values.items()}
-    for weight in new.weights:
-        path = path_of(weight)
-        weight.assign(given[path] if path in given else sources[path])

@@ -15,6 +15,7 @@ def main():
         ["benchmarks.training_step", "--shape", shape, "--policy", policy]
         for shape, policy in itertools.product(SHAPES, POLICIES)
     ]
+    commands.append(["benchmarks.depth"])
     if os.environ.get("ALBERT_KERAS_DATA"):
         commands += [["benchmarks.input_share"], ["benchmarks.data_pipeline"]]
         commands += [["benchmarks.records_at_size"]]

@@ -232,6 +232,7 @@ def test_other_settings_use_the_same_weights(kind):
         "hidden_dropout_prob": 0.1,
         "attention_probs_dropout_prob": 0.2,
         "layer_norm_eps": 0.1,
+        "initializer_range": 0.3,
     }
     assert set(settings) == set(SETTINGS)
     model, expected = build(kind), build(kind, **settings)
