@@ -97,11 +97,11 @@ def run_with_kills(
     points = sorted(draws.randrange(1, max(2, steps * 4 // 5)) for _ in range(kills))
     for number, point in enumerate(points, 1):
         starting = number % 5 == 0
-        process = subprocess.Popen(
+        with subprocess.Popen(
             pretraining(folder, out, steps, flags), env=environment(), stderr=subprocess.PIPE
-        )
-        killed = kill_at(process, out, None if starting else point, draws)
-        errors = process.stderr.read().decode()
+        ) as process:
+            killed = kill_at(process, out, None if starting else point, draws)
+            errors = process.stderr.read().decode()
         if not killed:
             raise RuntimeError(f"It ended by itself, with {process.returncode}: {errors}")
         where = "while it started" if starting else f"after step {point}"
