@@ -24,7 +24,7 @@ from tests.small_tokenizer import small_tokenizer
 
 DEVICES = 4
 STEPS = 8
-RECIPE = PretrainingRecipe(sequence_length=32, batch_size=8)
+RECIPE = PretrainingRecipe(sequence_length=64, batch_size=8)
 
 
 class Losses(tf.keras.callbacks.Callback):
@@ -57,16 +57,18 @@ def trained(records, strategy, micro_batches=1, steps_per_execution=1):
     return {
         "losses": np.array(losses.values),
         "weights": weights,
-        "rows": seen(batches.take(2), strategy),
+        **seen(batches.take(2), strategy),
     }
 
 
 def seen(batches, strategy):
-    """The token ids of this process's part of each batch, (batches, rows, S)."""
-    parts = []
+    """This process's part of the batches: token ids (batches, rows, S), weights of their pairs."""
+    names = {"rows": "token_ids", "pairs": "sop_weights"}
+    parts = {name: [] for name in names}
     for batch in strategy.experimental_distribute_dataset(batches):
-        parts.append(np.concatenate(strategy.experimental_local_results(batch["token_ids"])))
-    return np.stack(parts)
+        for name, key in names.items():
+            parts[name].append(np.concatenate(strategy.experimental_local_results(batch[key])))
+    return {name: np.stack(values) for name, values in parts.items()}
 
 
 def main(records, out, *cases):
