@@ -43,7 +43,9 @@ def with_nan_in(steps):
         numbered = batches_from(start).enumerate(start)
         return numbered.map(
             lambda step, batch: (
-                tf.where(tf.reduce_any(step == tf.constant(list(steps), tf.int64)), np.nan, batch[0]),
+                tf.where(
+                    tf.reduce_any(step == tf.constant(list(steps), tf.int64)), np.nan, batch[0]
+                ),
                 batch[1],
             )
         )
