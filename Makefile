@@ -7,7 +7,7 @@ JOBS ?= 2
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test lint bench parity parity-model-garden clean
+.PHONY: demo test lint bench parity parity-model-garden tpu-lowering kill-and-resume clean
 
 .venv/installed: setup.cfg pyproject.toml
 	@echo "Installing into .venv, which takes a minute or two ..."
@@ -76,5 +76,21 @@ endif
 parity-model-garden: .venv-model-garden/installed
 	.venv-model-garden/bin/python -m tests.parity.remake model_garden_tiny
 
+# The TPU's own kernels on a machine without one. Exact versions: see examples/pretrain_tpu.py.
+.venv-tpu/installed: setup.cfg
+	test -x .venv-tpu/bin/python || $(PYTHON) -m venv .venv-tpu
+	.venv-tpu/bin/python -m pip install --quiet --quiet tensorflow-tpu==2.20.0 libtpu==0.0.14
+	.venv-tpu/bin/python -m pip install --quiet --quiet --no-deps tf_keras==2.20.1 \
+		tensorflow-text==2.20.1 --editable .
+	.venv-tpu/bin/python -m pip install --quiet --quiet sentencepiece safetensors typer rich
+	touch $@
+
+tpu-lowering: .venv-tpu/installed
+	.venv-tpu/bin/python -m tests.tpu.lower_with_tpu_kernels
+
+# A pretraining that is killed twenty times at random, beside one that is not: the same bits.
+kill-and-resume: .venv/installed
+	$(BIN)/python -m tests.kill_and_resume --kills 20 -- --micro-batches 2
+
 clean:
-	rm -rf .venv .venv-parity .venv-model-garden build dist *.egg-info demo
+	rm -rf .venv .venv-parity .venv-model-garden .venv-tpu build dist *.egg-info demo

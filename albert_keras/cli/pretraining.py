@@ -168,6 +168,10 @@ def pretrain(
         )
     if recipe is None or steps is not None or minutes is not None:
         refuse_duration(steps=steps, minutes=minutes)
+    if minutes is not None and strategy == Strategy.MULTIWORKER:
+        raise ValueError(
+            "--minutes are timed on one machine. Received: --strategy multiworker. Give --steps."
+        )
     check_out(out, resume)
     usual = RECIPES[recipe] if recipe else USUAL
     # Of the run's own batch: another --batch is one difference, not two.
