@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from albert_keras.interval_log import IntervalLog
-from albert_keras.run_log import DISK_ERRORS, RunLog
+from albert_keras.run_log import DISK_ERRORS, RunLog, reason
 from albert_keras.saved_state import SavedState
 
 
@@ -83,8 +83,8 @@ class EvaluationCallback(tf.keras.callbacks.Callback):
                 self._log.event(
                     self._step,
                     "best_not_kept",
-                    f"the model is the best so far and could not be kept ({error}). Training goes "
-                    "on.",
+                    f"the model is the best so far and could not be kept ({reason(error)}). "
+                    "Training goes on.",
                 )
         if is_best:
             self._best = scores[name]

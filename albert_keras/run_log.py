@@ -79,7 +79,7 @@ class RunLog:
         except DISK_ERRORS as error:
             if not self._waits:
                 self._progress.say(
-                    f"step {step}: the log cannot be written ({_first_line(error)}). Training "
+                    f"step {step}: the log cannot be written ({reason(error)}). Training "
                     "goes on, and what is not written waits until there is space."
                 )
             self._waits = True
@@ -120,5 +120,6 @@ def _is_number(value):
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _first_line(error):
-    return str(error).partition("\n")[0]
+def reason(error: Exception) -> str:
+    """The message of a write that failed, without TensorFlow's name of the op."""
+    return str(error).partition("\n")[0].rpartition("}} ")[2]

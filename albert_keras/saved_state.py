@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
@@ -77,8 +78,11 @@ class SavedState:
                 ) from error
         return self.step
 
-    def save(self) -> None:
+    def save(self, first: Callable[[], None] | None = None) -> None:
         """Writes the state, then removes all but the two newest saves.
+
+        Args:
+            first: what must be written before; when that raises an OSError, nothing is saved.
 
         Raises:
             TrainingDiverged: a variable is no finite number; nothing is saved. So what is saved is
@@ -90,8 +94,7 @@ class SavedState:
         floats = [v for v in map(tf.convert_to_tensor, variables) if v.dtype.is_floating]
         if not all(bool(tf.reduce_all(tf.math.is_finite(v))) for v in floats):
             raise self.diverged("A weight")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self._folder, prefix=_PARTIAL) as partial:
+        with self._partial_folder(first) as partial:
             self._checkpoint.write(str(Path(partial) / f"step-{self.step}"))
             # The index, whose name comes last, makes it a save.
             for path in sorted(Path(partial).iterdir()):
@@ -113,6 +116,23 @@ class SavedState:
             f"{self.from_before(self.step)} Begin again with a lower learning rate or a longer "
             "warm-up."
         )
+
+    def _partial_folder(self, first):
+        partial = problem = None
+        try:
+            if first is not None:
+                first()
+            self._folder.mkdir(parents=True, exist_ok=True)
+            partial = tempfile.TemporaryDirectory(dir=self._folder, prefix=_PARTIAL)
+        except OSError as error:
+            problem = error
+        # To write is to sum the metrics of all workers: one that cannot would leave them waiting.
+        problems = from_all_workers(self._model.distribute_strategy, [problem is not None])
+        if not problems.any():
+            return partial
+        if partial is not None:
+            partial.cleanup()
+        raise problem or OSError("another worker cannot write its own")
 
     def _saved_steps(self) -> list[int]:
         steps = (path.stem.removeprefix("step-") for path in self._folder.glob("step-*.index"))

@@ -18,7 +18,7 @@ from albert_keras.optimizers import is_keras_3
 from albert_keras.periodic_evaluation import EvaluationCallback, PeriodicEvaluation
 from albert_keras.progress import TrainingProgress
 from albert_keras.run_folder import STATE
-from albert_keras.run_log import DISK_ERRORS, RunLog
+from albert_keras.run_log import DISK_ERRORS, RunLog, reason
 from albert_keras.saved_state import SavedState, TrainingDiverged
 from albert_keras.workers import from_all_workers, naming_lost_workers, worker_index
 
@@ -192,8 +192,9 @@ class _Saver(tf.keras.callbacks.Callback):
             self._log.event(
                 self._step,
                 "save_failed",
-                f"the state could not be saved ({_first_line(error)}), {self._failed} times by "
-                f"now. {self._state.from_before(self._step)} Training goes on; free some space.",
+                f"the state could not be saved ({reason(error)}; failed saves so far: "
+                f"{self._failed}). {self._state.from_before(self._step)} Training goes on; free "
+                "some space.",
             )
 
     def save_at_end(self):
@@ -203,17 +204,13 @@ class _Saver(tf.keras.callbacks.Callback):
         except DISK_ERRORS as error:
             raise OSError(
                 f"The state of step {self._state.step} could not be saved "
-                f"({_first_line(error)}). {self._state.from_before(self._state.step)} Free some "
+                f"({reason(error)}). {self._state.from_before(self._state.step)} Free some "
                 "space and go on from there (--resume)."
             ) from error
 
     def _save(self):
-        self._log.write()  # the lines first: those of a saved step are never written again
-        self._state.save()
-
-
-def _first_line(error):
-    return str(error).partition("\n")[0]
+        # The lines first: those of a saved step are never written again.
+        self._state.save(first=self._log.write)
 
 
 @contextmanager

@@ -72,8 +72,8 @@ def test_a_disk_that_is_full_for_a_while_costs_saves_and_nothing_else(
         (6, "save_failed"),
         (8, "save_failed"),
     ]
-    assert "1 times by now. The state saved at step 4 is from before" in events[0]["text"]
-    assert "2 times by now" in events[1]["text"]
+    assert "failed saves so far: 1). The state saved at step 4 is from before" in events[0]["text"]
+    assert "failed saves so far: 2)" in events[1]["text"]
     shown = capfd.readouterr().err
     assert shown.count("the log cannot be written") == 1 and shown.count("could not be saved") == 2
     assert {path.stem for path in (folder / "training").iterdir()} == {"step-10", "step-12"}

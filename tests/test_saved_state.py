@@ -209,3 +209,22 @@ def test_workers_without_a_step_in_common_are_told_what_to_copy(tmp_path, state,
     with pytest.raises(ValueError, match=r"no step that all have saved .* others \[5, 10\].*copy"):
         state()[0].restore()
     assert saved(tmp_path) == {"step-5", "step-10"}
+
+
+def test_no_worker_saves_when_one_of_them_cannot(tmp_path, state, monkeypatch):
+    again, model = state()
+    again.restore()
+    model.optimizer.iterations.assign(15)
+    monkeypatch.setattr(
+        saved_state, "from_all_workers", lambda strategy, ours: np.array([ours, [1]])
+    )
+    with pytest.raises(OSError, match="another worker cannot write"):
+        again.save()
+
+    def full():
+        raise OSError("No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        again.save(first=full)
+    names = {path.stem for path in (tmp_path / "training").iterdir()}
+    assert names == {"step-5", "step-10"}
