@@ -46,9 +46,9 @@ from albert_keras import Tokenizer  # noqa: E402
 from albert_keras.config import PRESETS, config_from  # noqa: E402
 from albert_keras.data.record_set import RecordSet  # noqa: E402
 from albert_keras.recipes import PretrainingRecipe, scaled_rate  # noqa: E402
-from albert_keras.strategy import STRATEGIES, strategy_named  # noqa: E402
 from albert_keras.tasks.pretraining import compiled, new_pretrainer  # noqa: E402
 from albert_keras.tasks.pretraining_run import Corpora, pretrain  # noqa: E402
+from albert_keras.training.strategy import STRATEGIES, strategy_named  # noqa: E402
 
 
 def main(argv=None):

@@ -17,9 +17,9 @@ from albert_keras import Lamb, with_pretraining_loss
 from albert_keras.config import config_from
 from albert_keras.data.record_set import RecordSet
 from albert_keras.recipes import PretrainingRecipe
-from albert_keras.strategy import rows_per_replica, strategy_named
 from albert_keras.tasks.pretraining import new_pretrainer, training_batches
-from albert_keras.workers import worker_index
+from albert_keras.training.strategy import rows_per_replica, strategy_named
+from albert_keras.training.workers import worker_index
 from tests.small_tokenizer import small_tokenizer
 
 DEVICES = 4

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_keras import Lamb, WarmupLinearDecay
 from albert_keras.run_folder import begin_run
-from albert_keras.training import train
+from albert_keras.training.loop import train
 
 STEPS, BATCH, WIDTH = 12, 8, 4
 

@@ -28,9 +28,9 @@ from albert_keras.data.chunks import MAX_LENGTH, MIN_LENGTH
 from albert_keras.layers.sop_head import PAIR_OBJECTIVES
 from albert_keras.optimizers import DECAYS
 from albert_keras.run_folder import only_process_in
-from albert_keras.strategy import STRATEGIES
 from albert_keras.tasks.common import OPTIMIZERS
 from albert_keras.text.vocabulary import train_vocabulary
+from albert_keras.training.strategy import STRATEGIES
 
 ROOT = Path(__file__).parents[1]
 SIZES = ["--preset", "tiny", "--length", "32", "--batch", "4"]

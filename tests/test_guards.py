@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from albert_keras.guards import Collapse, LossSpikes, Plateau, SkippedInARow
+from albert_keras.training.guards import Collapse, LossSpikes, Plateau, SkippedInARow
 
 
 def found(guard, values, name="loss", every=50):

@@ -45,27 +45,14 @@ MAY_IMPORT = {
         *("config", "model", "task_models", "reshaping", "layers", "losses", "text"),
         *("new_folder", "json_file"),
     ],
-    "progress": [],
-    "line_log": ["new_file"],
-    "run_log": ["line_log", "progress", "run_folder"],
-    # Take a compiled model and a dataset: they know neither models nor tasks.
-    "strategy": [],
-    "workers": [],
-    "saved_state": ["workers"],
-    "guards": [],
-    "interval_log": ["guards", "progress", "run_log", "saved_state"],
-    "periodic_evaluation": ["interval_log", "run_log", "saved_state"],
-    "training": [
-        *("guards", "interval_log", "optimizers", "periodic_evaluation", "progress"),
-        *("run_folder", "run_log", "saved_state", "workers"),
-    ],
+    # Takes a compiled model and a dataset: it knows neither models nor tasks.
+    "training": ["new_file", "run_folder", "optimizers"],
     # The page of a run, of any task.
     "report": ["model", "layers.sop_head", "run_folder", "text", "new_file", "json_file", "lock"],
     "tasks": [
         *("config", "recipes", "model", "layers", "losses", "optimizers", "text", "data"),
         *("pretraining_model", "rebuilding", "growing", "checkpoints", "run_folder", "report"),
-        *("training", "guards", "periodic_evaluation", "workers", "masking", "new_file"),
-        *("json_file", "strategy"),
+        *("training", "masking", "new_file", "json_file"),
     ],
     "analysis": [
         *("config", "model", "layers", "text", "data", "checkpoints", "run_folder", "json_file"),

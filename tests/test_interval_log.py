@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.guards import Plateau
-from albert_keras.saved_state import TrainingDiverged
+from albert_keras.training.guards import Plateau
+from albert_keras.training.saved_state import TrainingDiverged
 from tests.regression_run import (
     BATCH,
     STEPS,

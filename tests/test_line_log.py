@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_keras.line_log import LineLog
+from albert_keras.training.line_log import LineLog
 from tests.full_disk import full_disk
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from albert_keras.periodic_evaluation import PeriodicEvaluation
+from albert_keras.training.periodic_evaluation import PeriodicEvaluation
 from tests.regression_run import STEPS, assert_same_weights, batches_from, lines, regression, run
 
 pytestmark = pytest.mark.both_kerases

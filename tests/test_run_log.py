@@ -6,9 +6,9 @@ import resource
 import pytest
 import tensorflow as tf
 
-from albert_keras.periodic_evaluation import PeriodicEvaluation
-from albert_keras.progress import TrainingProgress
-from albert_keras.run_log import RunLog
+from albert_keras.training.periodic_evaluation import PeriodicEvaluation
+from albert_keras.training.progress import TrainingProgress
+from albert_keras.training.run_log import RunLog
 from tests.full_disk import full_disk
 from tests.regression_run import STEPS, assert_same_weights, lines, run
 

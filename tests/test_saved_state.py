@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras import saved_state
 from albert_keras.run_folder import begin_run
-from albert_keras.saved_state import SavedState, TrainingDiverged
+from albert_keras.training import saved_state
+from albert_keras.training.saved_state import SavedState, TrainingDiverged
 from tests.regression_run import (
     BATCH,
     STEPS,

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from albert_keras import load_albert
 from albert_keras.data.records import write_records
-from albert_keras.strategy import rows_per_replica, strategy_named
+from albert_keras.training.strategy import rows_per_replica, strategy_named
 from examples import pretrain_tpu
 from examples.pretrain_multiworker import ended, started
 from tests.small_tokenizer import small_tokenizer

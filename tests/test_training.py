@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.optimizers import is_keras_3
-from albert_keras.training import refuse_broken_pair
+from albert_keras.training.loop import refuse_broken_pair
 from tests.regression_run import STEPS, assert_same_weights, batches_from, lines, regression, run
 
 pytestmark = pytest.mark.both_kerases

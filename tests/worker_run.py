@@ -13,9 +13,9 @@ from pathlib import Path
 import tensorflow as tf
 
 from albert_keras.run_folder import begin_run
-from albert_keras.strategy import strategy_named
-from albert_keras.training import train
-from albert_keras.workers import from_all_workers, worker_index
+from albert_keras.training.loop import train
+from albert_keras.training.strategy import strategy_named
+from albert_keras.training.workers import from_all_workers, worker_index
 from tests.regression_run import BATCH, STEPS, batches_from, regression
 
 

@@ -70,7 +70,7 @@ def trained(model, batches_from, out, settings, recipe, tokens_per_step, *, resu
     the block ends.
     """
     from albert_keras.report.page import write_report
-    from albert_keras.training import train
+    from albert_keras.training.loop import train
 
     begin_run(out, settings, resume=resume)
     with only_process_in(out):

@@ -147,7 +147,7 @@ def start_tensorflow(strategy: str | None = None) -> Any:
             import tensorflow as tf
 
             if strategy is not None:
-                from albert_keras.strategy import strategy_named
+                from albert_keras.training.strategy import strategy_named
 
                 made = strategy_named(strategy)
             tf.config.list_logical_devices()

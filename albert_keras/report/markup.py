@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Collection
 
 # HTML has no controls but white space, and UTF-8 no lone surrogates (of a file's name).
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -56,3 +57,14 @@ def element(name: str, /, *children, **attributes) -> Markup:
     if name in _WITHOUT_CONTENT:
         return Markup(f"<{name}{given}>")
     return Markup(f"<{name}{given}>{join(*children)}</{name}>")
+
+
+def section(title: str, lead: str, *parts) -> Markup:
+    """A heading, a sentence or two on what follows, and what follows."""
+    return element("section", element("h2", title), element("p", lead, class_="lead"), *parts)
+
+
+def table_head(*names: str, numbers: Collection[str] = ()) -> Markup:
+    """The names of the columns; those of `numbers` stand at the right, as the numbers do."""
+    heads = [element("th", name, class_="number" if name in numbers else None) for name in names]
+    return element("thead", element("tr", heads))

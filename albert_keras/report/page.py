@@ -11,13 +11,12 @@ from albert_keras.report.example_cards import example_card
 from albert_keras.report.figures import grouped
 from albert_keras.report.headline import headline
 from albert_keras.report.machine import describe_machine
-from albert_keras.report.markup import Markup, element, join
+from albert_keras.report.markup import Markup, element, join, section
 from albert_keras.report.masked_examples import GUESSES, masked_examples
 from albert_keras.report.measures import scores_of
 from albert_keras.report.run_charts import curves_section, events_section
 from albert_keras.report.run_record import RunRecord, read_run, saved_steps
 from albert_keras.report.score_tables import scores_section
-from albert_keras.report.sections import section
 from albert_keras.report.settings_tables import settings_tables
 from albert_keras.report.style import STYLE
 from albert_keras.run_folder import (

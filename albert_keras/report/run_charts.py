@@ -2,10 +2,9 @@
 
 from albert_keras.report.curves import Chart, draw
 from albert_keras.report.figures import grouped
-from albert_keras.report.markup import Markup, element
+from albert_keras.report.markup import Markup, element, section, table_head
 from albert_keras.report.measures import MEASURES, Score
 from albert_keras.report.run_record import RunRecord
-from albert_keras.report.sections import section, table_head
 
 _CHARTS = (
     *("loss", "mlm_loss", "mlm_accuracy", "sop_accuracy", "nsp_accuracy", "accuracy"),

@@ -1,9 +1,8 @@
 """All held-out scores in a table."""
 
 from albert_keras.report.figures import grouped, span
-from albert_keras.report.markup import Markup, element
+from albert_keras.report.markup import Markup, element, section, table_head
 from albert_keras.report.measures import Score
-from albert_keras.report.sections import section, table_head
 
 
 def scores_section(scores: list[Score]) -> Markup | None:

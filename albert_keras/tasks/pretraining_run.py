@@ -11,21 +11,21 @@ import tensorflow as tf
 from albert_keras.checkpoints import save_albert
 from albert_keras.data.mixture import rows_seen
 from albert_keras.data.record_set import RecordSet
-from albert_keras.guards import Plateau
 from albert_keras.json_file import write_json
 from albert_keras.model import config_of
-from albert_keras.periodic_evaluation import PeriodicEvaluation
 from albert_keras.pretraining_model import PretrainingModel
 from albert_keras.recipes import PretrainingRecipe
 from albert_keras.report.page import write_report
 from albert_keras.run_folder import BEST, CORPORA, MODEL, SCORES, begin_run, only_process_in
-from albert_keras.strategy import rows_per_replica
 from albert_keras.tasks.pretraining import refuse_misfit, training_batches
 from albert_keras.tasks.pretraining_scores import evaluate, evaluation_batches
 from albert_keras.tasks.unigram import unigram_entropy
 from albert_keras.text.tokenizer import Tokenizer
-from albert_keras.training import train
-from albert_keras.workers import from_all_workers, worker_index
+from albert_keras.training.guards import Plateau
+from albert_keras.training.loop import train
+from albert_keras.training.periodic_evaluation import PeriodicEvaluation
+from albert_keras.training.strategy import rows_per_replica
+from albert_keras.training.workers import from_all_workers, worker_index
 
 # Rows of a development set that are scored while a run goes on; at the end it is all of them.
 _ROWS_ON_THE_WAY = 2048

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from albert_keras.guards import Plateau
-from albert_keras.interval_log import IntervalLog
 from albert_keras.optimizers import is_keras_3
-from albert_keras.periodic_evaluation import EvaluationCallback, PeriodicEvaluation
-from albert_keras.progress import TrainingProgress
 from albert_keras.run_folder import STATE
-from albert_keras.run_log import DISK_ERRORS, RunLog, reason
-from albert_keras.saved_state import SavedState, TrainingDiverged
-from albert_keras.workers import from_all_workers, naming_lost_workers, worker_index
+from albert_keras.training.guards import Plateau
+from albert_keras.training.interval_log import IntervalLog
+from albert_keras.training.periodic_evaluation import EvaluationCallback, PeriodicEvaluation
+from albert_keras.training.progress import TrainingProgress
+from albert_keras.training.run_log import DISK_ERRORS, RunLog, reason
+from albert_keras.training.saved_state import SavedState, TrainingDiverged
+from albert_keras.training.workers import from_all_workers, naming_lost_workers, worker_index
 
 
 def train(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from albert_keras.workers import from_all_workers
+from albert_keras.training.workers import from_all_workers
 
 _PARTIAL, _DAMAGED = ".saving-", "damaged-"
 _KEPT = 2

@@ -6,9 +6,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_keras.line_log import LineLog
-from albert_keras.progress import TrainingProgress
 from albert_keras.run_folder import EVALUATIONS, EVENTS, METRICS, TENSORBOARD
+from albert_keras.training.line_log import LineLog
+from albert_keras.training.progress import TrainingProgress
 
 # What a write raises on a full disk: Python's own, and TensorFlow's.
 DISK_ERRORS = OSError, tf.errors.OpError

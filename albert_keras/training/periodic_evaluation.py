@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from albert_keras.interval_log import IntervalLog
-from albert_keras.run_log import DISK_ERRORS, RunLog, reason
-from albert_keras.saved_state import SavedState
+from albert_keras.training.interval_log import IntervalLog
+from albert_keras.training.run_log import DISK_ERRORS, RunLog, reason
+from albert_keras.training.saved_state import SavedState
 
 
 class PeriodicEvaluation(NamedTuple):

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import tensorflow as tf
 
-from albert_keras.guards import Collapse, LossSpikes, Plateau, SkippedInARow
-from albert_keras.progress import TrainingProgress
-from albert_keras.run_log import DISK_ERRORS, RunLog
-from albert_keras.saved_state import SavedState, TrainingDiverged
+from albert_keras.training.guards import Collapse, LossSpikes, Plateau, SkippedInARow
+from albert_keras.training.progress import TrainingProgress
+from albert_keras.training.run_log import DISK_ERRORS, RunLog
+from albert_keras.training.saved_state import SavedState, TrainingDiverged
 
 
 class IntervalLog(tf.keras.callbacks.Callback):

@@ -1,0 +1,1 @@
+"""`loop.train`: a run that can be stopped at any moment, watched, and gone on with exactly."""
