@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "recipes": [],
     "masking": [],
     "xla_kernel": [],
+    "schedule": [],
     "optimizers": ["xla_kernel"],
     "layers": ["masking", "backend", "xla_kernel"],
     "losses": [],
@@ -50,7 +51,8 @@ MAY_IMPORT = {
     # The page of a run, of any task.
     "report": ["model", "layers.sop_head", "run_folder", "text", "new_file", "json_file", "lock"],
     "tasks": [
-        *("config", "recipes", "model", "layers", "losses", "optimizers", "text", "data"),
+        *("config", "recipes", "model", "layers", "losses", "optimizers", "schedule"),
+        *("text", "data"),
         *("pretraining_model", "rebuilding", "growing", "checkpoints", "run_folder", "report"),
         *("training", "masking", "new_file", "json_file"),
     ],

@@ -10,8 +10,9 @@ import tensorflow as tf
 
 from albert_keras.layers import LayerNorm, Linear
 from albert_keras.model import build_albert, build_pretrainer
-from albert_keras.optimizers import AdamW, Lamb, WarmupLinearDecay, path_of, trust_ratio
+from albert_keras.optimizers import AdamW, Lamb, path_of, trust_ratio
 from albert_keras.pretraining_model import with_pretraining_loss
+from albert_keras.schedule import WarmupLinearDecay
 from tests.test_pretraining_model import batch
 
 pytestmark = pytest.mark.both_kerases
@@ -214,7 +215,8 @@ tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfigur
 
 from albert_keras.pretraining_model import with_pretraining_loss
 from albert_keras.model import build_albert, build_pretrainer
-from albert_keras.optimizers import Lamb, WarmupLinearDecay
+from albert_keras.optimizers import Lamb
+from albert_keras.schedule import WarmupLinearDecay
 from tests.test_pretraining_model import batch
 
 # Keras 3 clips on each replica, before the gradients are summed.

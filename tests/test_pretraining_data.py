@@ -340,3 +340,15 @@ def test_sets_of_two_vocabularies_are_not_mixed(two_sets, tmp_path):
 def test_a_wrong_argument_is_named(records, options, message):
     with pytest.raises(ValueError, match=message):
         batches(records, 1, **options)
+
+
+def test_pairs_of_a_set_without_any_are_refused_and_masked_words_are_not(tmp_path, records):
+    (tmp_path / "text").write_text("5 6\n\n7 8\n\n9\n")
+    write_records([tmp_path / "text"], WordNumbers(), tmp_path / "set", length=32)
+    alone = RecordSet.load(tmp_path / "set")
+    for objective in ("sop", "nsp"):
+        with pytest.raises(ValueError, match=f"{objective}' needs chunks.*{tmp_path}/set, with"):
+            batches(alone, 1, batch_size=2, objective=objective)
+    (batch,) = batches(alone, 1, batch_size=2, objective="none")
+    assert batch["padding_mask"].any(axis=1).all()
+    batches([alone, records], 1, weights=[1, 9])  # of the other set there are pairs

@@ -142,6 +142,17 @@ def test_the_score_is_what_the_logits_say(records, pretrainer):
         assert scores[name] == pytest.approx(expected, rel=1e-4), name
 
 
+def test_a_set_without_pairs_has_no_score_of_pairs(tmp_path, pretrainer):
+    text = tmp_path / "text.txt"
+    text.write_text("the licence and the work\n\n" * 40)
+    write_records([text], small_tokenizer(), tmp_path / "set", length=LENGTH)
+    alone = RecordSet.load(tmp_path / "set")
+    scores = evaluate(pretrainer, alone, small_tokenizer(), sequence_length=LENGTH)
+    assert scores["masked_tokens"] > 0 and scores["mlm_loss"] > 0
+    assert {name for name in scores if name.startswith("sop")} == {"sop_examples"}
+    assert scores["sop_examples"] == 0
+
+
 def test_a_few_steps_lower_the_loss(records, pretrainer):
     model = compiled(pretrainer, RECIPE)
     batches = training_batches(pretrainer, records, small_tokenizer(), RECIPE)(0)

@@ -39,7 +39,7 @@ from albert_keras.data.lines import STDIN
 from albert_keras.data.manifest import new_manifest, read_manifest, write_manifest
 from albert_keras.data.packer import blocks_of, pack_block
 from albert_keras.data.record_folder import begin_remote, refuse_existing_records
-from albert_keras.data.records import check_arguments, refuse_untrainable
+from albert_keras.data.records import check_arguments, refuse_empty
 from albert_keras.data.shards import MAX_SHARDS, shard_name, shards_for, write_shard
 from albert_keras.data.storage import is_remote
 from albert_keras.new_folder import new_folder
@@ -94,7 +94,7 @@ def write_records_with_beam(
 
     def finished(counts):
         """Of all text: raises for a bad corpus, else gives the number of shards."""
-        refuse_untrainable(Counter(counts), inputs, layout, sentences)
+        refuse_empty(Counter(counts), inputs)
         return shards or min(spools, shards_for(counts["text_bytes"]))
 
     def shard_of(packed, shards):

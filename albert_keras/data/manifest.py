@@ -11,11 +11,12 @@ from albert_keras.data.text_formats import EMPTY_TEXTS, REPEATED_CONTEXTS
 from albert_keras.json_file import check_object, parse_json, write_json
 
 MANIFEST = "manifest.json"
-_FORMAT, _VERSION = "albert_keras records", 1
+# Version 2 packs half of the documents from their end.
+_FORMAT, _VERSION = "albert_keras records", 2
 _PARTS = {
     "settings": ("length", "short_fraction"),
     "vocabulary": ("sha256", "size"),
-    "counts": ("chunks",),
+    "counts": ("chunks", "pair_chunks"),
 }
 _COUNTED = ("documents", "sentences", "split_sentences", "chunks", "pair_chunks", "tokens")
 _DROPPED = ("sentences_without_tokens", EMPTY_TEXTS, REPEATED_CONTEXTS)

@@ -73,7 +73,6 @@ def pack_block(
         chunks = pack_document(bounds[first : last + 1], key, layout)
         records[key * spools // _KEYS] += encode_chunks(id_bytes, chunks, key, layout)
         counts["documents"] += 1
-        counts["documents_of_one_sentence"] += last - first == 1
         counts["sentences"] += last - first
         counts["chunks"] += len(chunks)
         counts["pair_chunks"] += sum(len(chunk.sentence_starts) > 1 for chunk in chunks)

@@ -73,8 +73,8 @@ def pretraining_batches(
 
     Raises:
         ValueError: an argument out of its range; with `repeat`, a set with fewer records than its
-            rows in a batch, and without it, more than one set; sets of two vocabularies; or rows
-            longer than the chunks of a set.
+            rows in a batch, or an objective of pairs and no chunk of two sentences; without it,
+            more than one set; sets of two vocabularies; or rows longer than a set's chunks.
 
     Example:
         >>> batches = pretraining_batches(
@@ -91,7 +91,7 @@ def pretraining_batches(
         )
     sets = mixed_sets(records)
     pattern = mixing_pattern(sets, weights)
-    _refuse_misfit(sets, pattern, batch_size, sequence_length, repeat)
+    _refuse_misfit(sets, pattern, batch_size, sequence_length, objective, repeat)
     layout = max((one.layout for one in sets), key=lambda layout: layout.length)
     max_sentences = max(one.max_sentences for one in sets)
 
@@ -131,7 +131,7 @@ def pretraining_batches(
     return batches.with_options(options).prefetch(tf.data.AUTOTUNE)
 
 
-def _refuse_misfit(sets, pattern, batch_size, sequence_length, repeat):
+def _refuse_misfit(sets, pattern, batch_size, sequence_length, objective, repeat):
     """Raises ValueError where the sets cannot give such batches."""
     for records, rows in zip(sets, np.bincount(pattern), strict=True):
         if repeat and batch_size * rows > records.num_records * len(pattern):
@@ -142,6 +142,13 @@ def _refuse_misfit(sets, pattern, batch_size, sequence_length, repeat):
                 "batch, another weight or more text."
             )
         records.refuse_rows_of(sequence_length)
+    if repeat and objective != "none" and not any(records.has_pairs for records in sets):
+        raise ValueError(
+            f"The objective {objective!r} needs chunks with two sentences. Received: "
+            f"{', '.join(records.folder for records in sets)}, without any. Write the records "
+            "again with a greater length, with blank lines only between documents, or from "
+            'paragraphs with sentences="split"; or train with the objective "none".'
+        )
     if not repeat and len(sets) > 1:
         raise ValueError(
             "Without `repeat` a pass is over one record set. Received: "

@@ -78,6 +78,11 @@ class RecordSet:
         return self.manifest["counts"]["chunks"]
 
     @property
+    def has_pairs(self) -> bool:
+        """Whether any chunk has two sentences."""
+        return self.manifest["counts"]["pair_chunks"] > 0
+
+    @property
     def paths(self) -> list[str]:
         """The shards in order."""
         return [tf.io.gfile.join(self.folder, shard["name"]) for shard in self.manifest["shards"]]

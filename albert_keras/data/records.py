@@ -69,9 +69,9 @@ def write_records(
         records, tokens, bytes and sha256 of every shard.
 
     Raises:
-        ValueError: a bad input, by name (see `read_documents`); a corpus without text, or in which
-            no chunk has two sentences; a folder that exists; an argument out of its range; nothing
-            to resume, or what was begun with other text or settings, by name.
+        ValueError: a bad input, by name (see `read_documents`); a corpus without text; a folder
+            that exists; an argument out of its range; nothing to resume, or what was begun with
+            other text or settings, by name.
 
     Example:
         >>> manifest = write_records(["books/"], tokenizer, "records", sentences="split")
@@ -118,7 +118,7 @@ def write_records(
                         progress(journal.counts["text_bytes"], text_bytes)
             journal.end_text(dropped)
         counts = journal.counts
-        refuse_untrainable(counts, inputs, layout, sentences)
+        refuse_empty(counts, inputs)
         if shards is None:
             shards = min(spools, shards_for(counts["text_bytes"]))
         for shard in range(len(journal.shards), shards):
@@ -153,29 +153,10 @@ def check_arguments(layout: ChunkFormat, workers: int | None, shards: int | None
         raise ValueError(f"`shards` must be from 1 to {MAX_SHARDS}. Received: {shards}.")
 
 
-def refuse_untrainable(
-    counts: Counter, inputs: Sequence[str | Path], layout: ChunkFormat, sentences: str
-) -> None:
-    """Raises ValueError for a corpus without text, or without a chunk of two sentences."""
+def refuse_empty(counts: Counter, inputs: Sequence[str | Path]) -> None:
+    """Raises ValueError for a corpus without text."""
     if not counts["tokens"]:
         raise ValueError(f"The corpus is empty. Received: {_named(inputs)}, without any text.")
-    if counts["pair_chunks"]:
-        return
-    rule = "Sentence-order prediction needs chunks with two sentences, and the corpus has none. "
-    if counts["documents"] == counts["documents_of_one_sentence"]:
-        advice = (
-            "Put the sentences of a document on lines of their own, with a blank line only "
-            "between documents"
-        )
-        if sentences == "line":
-            advice += ', or read paragraphs with sentences="split"'
-        found = f"{counts['documents']} documents, each of one sentence"
-    else:
-        advice = "Use a greater length"
-        if sentences == "line":
-            advice += ', or cut paragraphs into sentences with sentences="split"'
-        found = f"sentences of which no two fit in a length of {layout.length}"
-    raise ValueError(f"{rule}Received: {_named(inputs)}: {found}. {advice}.")
 
 
 def _named(inputs):

@@ -6,7 +6,8 @@ import time
 
 import tensorflow as tf
 
-from albert_keras.optimizers import AdamW, Lamb, WarmupLinearDecay
+from albert_keras.optimizers import AdamW, Lamb
+from albert_keras.schedule import WarmupLinearDecay
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 _TIMED_STEPS = 30

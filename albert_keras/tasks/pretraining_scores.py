@@ -49,7 +49,7 @@ def evaluate(
         mlm_loss (nats a masked piece), mlm_accuracy, masked_tokens, unigram_entropy (nats: of the
         distribution of those very masked pieces, below which no guess without context comes), and
         the 95 % interval of the accuracy; but for "none", the same of the pairs, by the objective:
-        sop_loss, sop_accuracy, sop_examples.
+        sop_loss, sop_accuracy, sop_examples. Of no examples there is the count alone.
 
     Raises:
         ValueError: the tokenizer or the records do not fit the model, or it has too few slots for
@@ -171,11 +171,14 @@ def cross_evaluate(
 
 def _mean_scores(name, total, loss, right, count=None):
     total, loss, right = float(total), float(loss), float(right)
+    counted = {count or f"{name}_examples": int(total)}
+    if not total:  # a mean of nothing is no score
+        return counted
     return {
-        f"{name}_loss": loss / max(total, 1),
-        f"{name}_accuracy": right / max(total, 1),
+        f"{name}_loss": loss / total,
+        f"{name}_accuracy": right / total,
         f"{name}_accuracy_interval": wilson_interval(right, total),
-        count or f"{name}_examples": int(total),
+        **counted,
     }
 
 
