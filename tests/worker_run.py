@@ -41,7 +41,6 @@ def main(folder, resume, dying="-1", step="0"):
     folder, index = Path(folder), worker_index(strategy)
     with strategy.scope():
         model = regression(clip=None)
-    model.distribute_reduction_method = "first"  # Keras 2 would add up what the workers log
     if index == int(dying):
         fit = model.fit
         model.fit = lambda data, callbacks, **rest: fit(

@@ -20,7 +20,12 @@ from albert_keras.training.periodic_evaluation import EvaluationCallback, Period
 from albert_keras.training.progress import TrainingProgress
 from albert_keras.training.run_log import DISK_ERRORS, RunLog, reason
 from albert_keras.training.saved_state import SavedState, TrainingDiverged
-from albert_keras.training.workers import from_all_workers, naming_lost_workers, worker_index
+from albert_keras.training.workers import (
+    from_all_workers,
+    has_several_workers,
+    naming_lost_workers,
+    worker_index,
+)
 
 
 def train(
@@ -96,6 +101,8 @@ def train(
     strategy = model.distribute_strategy
     refuse_broken_pair(strategy)
     worker = worker_index(strategy)
+    if has_several_workers(strategy):
+        model.distribute_reduction_method = "first"  # Keras 2 would add up what the workers log
     folder = Path(folder)
     saves = folder / STATE / f"worker-{worker}" if worker else folder / STATE
     state = SavedState(model, saves)
