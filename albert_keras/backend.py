@@ -1,6 +1,7 @@
-"""Refuses a Keras that computes with something else than TensorFlow."""
+"""Which Keras this is, what the two name differently, and which backend neither may have."""
 
 import os
+from typing import Any
 
 
 def refuse_other_backends() -> None:
@@ -16,3 +17,15 @@ def refuse_other_backends() -> None:
             f"albert_keras runs on TensorFlow. Received: KERAS_BACKEND={backend}. Unset it, or set "
             "TF_USE_LEGACY_KERAS=1 to use Keras 2, before importing albert_keras."
         )
+
+
+def is_keras_3() -> bool:
+    """Whether `tf.keras` is Keras 3. Imports TensorFlow, after which that is settled."""
+    import tensorflow as tf
+
+    return hasattr(tf.keras, "ops")
+
+
+def path_of(variable: Any) -> str:
+    """The variable's full path, such as "encoder/ffn_0/LayerNorm/gamma", on either Keras."""
+    return getattr(variable, "path", variable.name).removesuffix(":0")

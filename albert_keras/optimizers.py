@@ -4,18 +4,11 @@ import re
 
 import tensorflow as tf
 
+from albert_keras.backend import is_keras_3, path_of
+from albert_keras.schedule import WarmupLinearDecay
 from albert_keras.xla_kernel import xla_kernel
 
 EXCLUDED = ("LayerNorm", "layer_norm", "bias", "gamma$", "beta$")
-
-
-def is_keras_3() -> bool:
-    return hasattr(tf.keras, "ops")
-
-
-def path_of(variable: tf.Variable) -> str:
-    """The variable's full path, such as "encoder/ffn_0/LayerNorm/gamma", on either Keras."""
-    return getattr(variable, "path", variable.name).removesuffix(":0")
 
 
 class _OptimizerOfEitherKeras(tf.keras.optimizers.Optimizer):
@@ -256,3 +249,25 @@ class AdamW(Lamb):
 
     def __init__(self, learning_rate=1e-3, bias_correction=True, name="AdamW", **kwargs):
         super().__init__(learning_rate, bias_correction=bias_correction, name=name, **kwargs)
+
+
+OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
+
+
+def optimizer_named(
+    name: str, peak: float, warmup_steps: int, total_steps: int, decay: str = "from_start"
+) -> tf.keras.optimizers.Optimizer:
+    """An optimizer with linear warm-up and decay, weight decay 0.01 and clipping at 1.0.
+
+    Args:
+        name: "lamb" or "adamw".
+        peak: float > 0, the highest learning rate.
+        warmup_steps, total_steps, decay: see `WarmupLinearDecay`.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    schedule = WarmupLinearDecay(peak, warmup_steps, total_steps, decay)
+    if name in OPTIMIZERS:
+        return OPTIMIZERS[name](schedule)
+    raise ValueError(f"An optimizer is one of {', '.join(OPTIMIZERS)}. Received: {name!r}.")

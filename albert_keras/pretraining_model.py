@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
+from albert_keras.backend import is_keras_3
 from albert_keras.losses import correct, cross_entropy
 from albert_keras.model import layers_of, pair_objective_of
-from albert_keras.optimizers import is_keras_3
 
 
 def with_pretraining_loss(pretrainer: tf.keras.Model, micro_batches: int = 1) -> "PretrainingModel":

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.backend import path_of
 from albert_keras.config import SharingPattern
 from albert_keras.layers import SharedTransformerStack
 from albert_keras.model import layers_of
-from albert_keras.optimizers import path_of
 
 
 def rebuilt(model: tf.keras.Model, changes: Mapping[str, Mapping[str, Any]]) -> tf.keras.Model:

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import albert_keras
+from albert_keras.backend import is_keras_3
 from albert_keras.json_file import check_object, read_json, write_json
 from albert_keras.lock import lock
 from albert_keras.new_folder import new_folder, refuse_unwritable
@@ -62,8 +63,6 @@ def begin_run(folder: str | Path, settings: Mapping[str, Any], *, resume: bool =
         ValueError: the folder exists and `resume` is False; it does not and `resume` is True; or
             the run there began with other settings or on the other Keras.
     """
-    from albert_keras.optimizers import is_keras_3  # here, because it imports TensorFlow
-
     ours = {
         "library_version": albert_keras.__version__,
         "keras": 3 if is_keras_3() else 2,

@@ -29,7 +29,7 @@ from albert_keras import Lamb, Tokenizer, build_albert, build_pretrainer, with_p
 from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.record_set import RecordSet
 from albert_keras.masking import prediction_slots
-from albert_keras.tasks.common import StepClock
+from albert_keras.training.timing import StepClock
 from benchmarks.data_pipeline import write
 
 FILLING_STEPS = 3  # a batch waits at the end of the pipeline, and one in each thread before it

@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras import Lamb, build_albert, build_pretrainer, with_pretraining_loss
-from albert_keras.tasks.common import StepClock
+from albert_keras.training.timing import StepClock
 from benchmarks.floor import product_flops_per_second, random_batch, step_flops
 
 

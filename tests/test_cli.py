@@ -26,9 +26,9 @@ from albert_keras import (
 from albert_keras.checkpoints import load_head
 from albert_keras.data.chunks import MAX_LENGTH, MIN_LENGTH
 from albert_keras.layers.sop_head import PAIR_OBJECTIVES
-from albert_keras.optimizers import DECAYS
+from albert_keras.optimizers import OPTIMIZERS
 from albert_keras.run_folder import only_process_in
-from albert_keras.tasks.common import OPTIMIZERS
+from albert_keras.schedule import DECAYS
 from albert_keras.text.vocabulary import train_vocabulary
 from albert_keras.training.strategy import STRATEGIES
 

@@ -136,7 +136,7 @@ def test_a_recipe_is_what_the_flags_change(work, pretrain):
         (["--steps", 2, "--micro-batches", 3], "multiple of the 1 replicas times --micro-batches"),
         (["--steps", 2, "--evaluate-every", 1], "--evaluate-every scores development sets"),
         (["--steps", 2, "--long-length", 48, "--long-share", 1], "--long-share must be above 0"),
-        (["--minutes", 2, "--strategy", "multiworker"], "--minutes are timed on one machine"),
+        (["--minutes", 2, "--long-length", 64], "--minutes are timed on rows of one length"),
         (["--steps", 2, "--strategy", "tpu"], "TPU"),
         (["--steps", 2, "--strategy", "mirrored"], "needs several devices"),
         (["--steps", 2, "--init-from", "nowhere"], "--init-from must be there"),

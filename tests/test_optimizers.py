@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.backend import path_of
 from albert_keras.layers import LayerNorm, Linear
 from albert_keras.model import build_albert, build_pretrainer
-from albert_keras.optimizers import AdamW, Lamb, path_of, trust_ratio
+from albert_keras.optimizers import OPTIMIZERS, AdamW, Lamb, optimizer_named, trust_ratio
 from albert_keras.pretraining_model import with_pretraining_loss
 from albert_keras.schedule import WarmupLinearDecay
 from tests.test_pretraining_model import batch
@@ -273,66 +274,17 @@ def test_a_saved_training_state_goes_on_exactly(tmp_path):
         np.testing.assert_array_equal(value.numpy(), expected.numpy())
 
 
-def test_the_schedule_is_the_originals():
-    schedule = WarmupLinearDecay(peak=1.76e-3, warmup_steps=3125, total_steps=125_000)
-    expected = {
-        0: 0.0,
-        1: 1.76e-3 / 3125,
-        3124: 1.76e-3 * 3124 / 3125,
-        3125: 1.76e-3 * (1 - 3125 / 125_000),
-        62_500: 0.88e-3,
-        125_000: 0.0,
-        130_000: 0.0,
-    }
-    for step, rate in expected.items():
-        assert float(schedule(tf.constant(step, tf.int64))) == pytest.approx(rate, rel=1e-5), step
-
-
-def test_a_schedule_without_warm_up_starts_at_the_peak():
-    schedule = WarmupLinearDecay(peak=1.0, warmup_steps=0, total_steps=4)
-    assert [float(schedule(step)) for step in range(5)] == [1, 0.75, 0.5, 0.25, 0]
-
-
-def test_a_schedule_survives_json():
-    schedule = WarmupLinearDecay(peak=1e-3, warmup_steps=10, total_steps=100)
-    config = json.loads(json.dumps(tf.keras.optimizers.schedules.serialize(schedule)))
-    again = tf.keras.optimizers.schedules.deserialize(config)
-    assert type(again) is WarmupLinearDecay
-    assert again.get_config() == schedule.get_config()
-
-
 @pytest.mark.parametrize(
     "make,message",
     [
         (lambda: Lamb(beta_1=1.0), "Received: beta_1 1.0"),
         (lambda: Lamb(epsilon=0.0), "epsilon above 0"),
         (lambda: Lamb(weight_decay=-0.1), "weight_decay of at least 0"),
-        (lambda: WarmupLinearDecay(0.0, 1, 2), "`peak` must be a number above 0"),
-        (lambda: WarmupLinearDecay(float("nan"), 1, 2), "`peak` must be a number above 0"),
-        (lambda: WarmupLinearDecay(float("inf"), 1, 2), "`peak` must be a number above 0"),
-        (lambda: WarmupLinearDecay(1.0, 3, 2), "Received: warmup_steps 3, total_steps 2"),
-        (lambda: WarmupLinearDecay(1.0, 0, 0), "Received: warmup_steps 0, total_steps 0"),
     ],
 )
 def test_numbers_out_of_range_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_the_plain_decay_begins_at_the_peak():
-    schedule = WarmupLinearDecay(1.76e-3, 3_125, 125_000, decay="from_peak")
-    google = WarmupLinearDecay(1.76e-3, 3_125, 125_000)
-    for step in (0, 1, 1_000, 3_124):
-        assert float(schedule(step)) == float(google(step))
-    expected = {3_125: 1.76e-3, 64_062.5: 0.88e-3, 125_000: 0.0, 130_000: 0.0}
-    for step, rate in expected.items():
-        assert float(schedule(step)) == pytest.approx(rate, rel=1e-6)
-    assert float(google(3_125)) == pytest.approx(1.76e-3 * (1 - 3_125 / 125_000), rel=1e-6)
-
-
-def test_an_unknown_form_of_the_decay_is_named():
-    with pytest.raises(ValueError, match="`decay` must be one of from_start, from_peak"):
-        WarmupLinearDecay(1e-3, 1, 10, decay="cosine")
 
 
 def test_adamw_follows_its_paper():
@@ -360,3 +312,21 @@ def test_adamw_follows_its_paper():
             weights[name] = weights[name] - 0.01 * (adam + decay * weights[name])
     for variable, expected in zip(variables, weights.values(), strict=True):
         np.testing.assert_allclose(variable.numpy(), expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_weight_decay_leaves_biases_and_normalisation_alone(name):
+    model = build_albert("tiny")
+    optimizer = optimizer_named(name, 0.1, 0, 10)
+    before = {id(v): np.array(v) for v in model.trainable_variables}
+    optimizer.apply_gradients([(tf.zeros(v.shape), v) for v in model.trainable_variables])
+    for variable in model.trainable_variables:
+        path = getattr(variable, "path", variable.name)
+        decays = not any(part in path for part in ("bias", "gamma", "beta"))
+        changed = not np.array_equal(np.array(variable), before[id(variable)])
+        assert changed == (decays and np.any(before[id(variable)])), path
+
+
+def test_an_unknown_optimizer_is_refused():
+    with pytest.raises(ValueError, match="lamb, adamw. Received: 'adam'"):
+        optimizer_named("adam", 0.1, 0, 10)

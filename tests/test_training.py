@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.optimizers import is_keras_3
+from albert_keras.backend import is_keras_3
 from albert_keras.training.loop import refuse_broken_pair
 from tests.regression_run import STEPS, assert_same_weights, batches_from, lines, regression, run
 

@@ -85,7 +85,9 @@ def pretrain(
     evaluate_every: Annotated[
         int | None, typer.Option(min=1, help="Steps between scores; the best is in OUT/best.")
     ] = None,
-    recipe: Annotated[RecipeName | None, typer.Option(help="What the other flags change.")] = None,
+    recipe: Annotated[
+        RecipeName | None, typer.Option(help="Settings by name, which other flags override.")
+    ] = None,
     preset: Annotated[str, typer.Option(help=", ".join(PRESETS) + ".")] = "base",
     set_: Set = None,
     init_from: Annotated[
@@ -168,9 +170,10 @@ def pretrain(
         )
     if recipe is None or steps is not None or minutes is not None:
         refuse_duration(steps=steps, minutes=minutes)
-    if minutes is not None and strategy == Strategy.MULTIWORKER:
+    if minutes is not None and long_length is not None:
         raise ValueError(
-            "--minutes are timed on one machine. Received: --strategy multiworker. Give --steps."
+            "--minutes are timed on rows of one length. Received: --long-length "
+            f"{long_length}. Give --steps."
         )
     check_out(out, resume)
     usual = RECIPES[recipe] if recipe else USUAL
@@ -189,8 +192,9 @@ def pretrain(
     )
     chosen = dataclasses.replace(
         chosen,
-        learning_rate=learning_rate
-        or _rate(chosen, usual, begun.get("batch_size", chosen.batch_size)),
+        learning_rate=_rate(chosen, usual, begun.get("batch_size", chosen.batch_size))
+        if learning_rate is None
+        else learning_rate,
     )
     if warmup is None:
         warmup = usual.warmup_steps / usual.total_steps
@@ -202,8 +206,9 @@ def pretrain(
     positions = config_from(preset, fields).max_position_embeddings  # refuses what makes no model
     longest = max(chosen.sequence_length, long_length or 0)
     if longest > positions:
+        flag = "--long-length" if longest > chosen.sequence_length else "--length"
         raise ValueError(
-            f"--length must be at most the model's {positions} positions. Received: {longest}. "
+            f"{flag} must be at most the model's {positions} positions. Received: {longest}. "
             "Shorten it, or add --set max_position_embeddings=..."
         )
     if strategy == Strategy.MULTIWORKER:
@@ -215,7 +220,11 @@ def pretrain(
     from albert_keras.tasks import pretraining
     from albert_keras.tasks.pretraining_run import Corpora, pretrain
     from albert_keras.text.tokenizer import Tokenizer
+    from albert_keras.training.timing import steps_in
+    from albert_keras.training.workers import has_several_workers
 
+    if minutes is not None and has_several_workers(devices):
+        raise ValueError("--minutes are timed on one machine. Received: several. Give --steps.")
     if deterministic:
         tf.config.experimental.enable_op_determinism()
     if precision != Precision.FLOAT32:
@@ -251,7 +260,7 @@ def pretrain(
         batches_from = pretraining.training_batches(
             pretrainer, corpora.train, tokenizer, chosen, weights=corpora.weights
         )
-        return pretraining.steps_in_minutes(minutes, model, batches_from)
+        return steps_in(minutes, model, batches_from(0), steps_per_execution)
 
     if recipe is not None and steps is None and minutes is None:
         steps = usual.total_steps
@@ -280,7 +289,7 @@ def pretrain(
     refuse_stopped(reached, chosen.total_steps)
     if dev:
         scores = read_json(out / SCORES)
-        for name, one in {dev[0]: scores}.items() if len(dev) == 1 else scores.items():
+        for name, one in scores.items() if len(corpora.dev) > 1 else [(dev[0], scores)]:
             typer.echo(f"{name}:")
             show_scores(one)
     typer.echo(f"{out / MODEL}: trained {reached:,} steps; {out / REPORT} shows how it went")

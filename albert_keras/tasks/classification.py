@@ -13,9 +13,11 @@ import tensorflow as tf
 
 from albert_keras.model import config_of
 from albert_keras.new_file import write_file
-from albert_keras.tasks.common import optimizer_named, steps_in, wilson_interval
+from albert_keras.optimizers import optimizer_named
+from albert_keras.tasks.interval import wilson_interval
 from albert_keras.text.packing import pack_texts
 from albert_keras.text.tokenizer import Tokenizer
+from albert_keras.training.timing import steps_in
 
 
 class Examples(NamedTuple):

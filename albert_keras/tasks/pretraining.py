@@ -9,9 +9,9 @@ from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.record_set import RecordSet
 from albert_keras.masking import prediction_slots
 from albert_keras.model import build_albert, build_pretrainer, config_of
+from albert_keras.optimizers import optimizer_named
 from albert_keras.pretraining_model import PretrainingModel, with_pretraining_loss
 from albert_keras.recipes import MASK_RATE, PretrainingRecipe
-from albert_keras.tasks.common import optimizer_named, steps_in
 from albert_keras.text.tokenizer import Tokenizer
 
 
@@ -123,21 +123,6 @@ def training_batches(
         )
 
     return batches_from
-
-
-def steps_in_minutes(
-    minutes: float,
-    model: PretrainingModel,
-    batches_from: Callable[[int], tf.data.Dataset],
-) -> int:
-    """How many steps fit into so many minutes on this machine, by timing a few.
-
-    Args:
-        minutes: float > 0.
-        model: of `compiled`; the timing trains it, so throw it away.
-        batches_from: of `training_batches`.
-    """
-    return steps_in(minutes, model, batches_from(0))
 
 
 def refuse_misfit(pretrainer: tf.keras.Model, tokenizer: Tokenizer) -> None:

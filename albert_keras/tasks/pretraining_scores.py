@@ -11,7 +11,7 @@ from albert_keras.losses import correct, cross_entropy
 from albert_keras.masking import ngram_mask, prediction_slots
 from albert_keras.model import config_of, pair_objective_of
 from albert_keras.recipes import MASK_RATE
-from albert_keras.tasks.common import wilson_interval
+from albert_keras.tasks.interval import wilson_interval
 from albert_keras.tasks.pretraining import refuse_misfit
 from albert_keras.text.tokenizer import Tokenizer
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from albert_keras.optimizers import is_keras_3
+from albert_keras.backend import is_keras_3
 from albert_keras.run_folder import STATE
 from albert_keras.training.guards import Plateau
 from albert_keras.training.interval_log import IntervalLog

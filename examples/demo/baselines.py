@@ -20,7 +20,7 @@ from albert_keras import Tokenizer
 from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.record_set import RecordSet
 from albert_keras.json_file import write_json
-from albert_keras.tasks.common import wilson_interval
+from albert_keras.tasks.interval import wilson_interval
 from albert_keras.tasks.pretraining_scores import EVALUATION_SEED
 from examples.demo.library_task import read_rows
 
