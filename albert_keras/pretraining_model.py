@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from albert_keras.backend import is_keras_3
-from albert_keras.losses import correct, cross_entropy
+from albert_keras.losses import pretraining_sums
 from albert_keras.model import layers_of, pair_objective_of
 
 
@@ -24,9 +24,9 @@ def with_pretraining_loss(pretrainer: tf.keras.Model, micro_batches: int = 1) ->
 
     Example:
 
-    >>> from albert_keras.model import build_albert, build_pretrainer
+    >>> from albert_keras import Lamb, build_albert, build_pretrainer
     >>> model = with_pretraining_loss(build_pretrainer(build_albert("tiny")), micro_batches=4)
-    >>> model.compile(tf.keras.optimizers.Adam(1e-3))
+    >>> model.compile(Lamb(1e-3))
     >>> [metric.name for metric in model.metrics][:3]
     ['mlm_loss', 'mlm_accuracy', 'sop_loss']
     """
@@ -50,7 +50,8 @@ class PretrainingModel(tf.keras.Model):
     divides by the weights of each core, plus 1e-5.)
 
     A gradient that is not finite anywhere is made NaN everywhere. `Lamb` and `AdamW` then leave
-    weights and moments as they were, and the step counts as skipped.
+    weights and moments as they were, and the step counts as skipped; other optimizers would write
+    NaN into every weight.
 
     Metrics since the last reset: `mlm_loss` and `sop_loss` in nats, `mlm_accuracy` and
     `sop_accuracy` in [0, 1], weighted means over the steps that were not skipped; and
@@ -122,15 +123,8 @@ class PretrainingModel(tf.keras.Model):
         )
 
     def _sums(self, batch, training):
-        """Float32 (2, 3), of the masked tokens and of the pairs: the weighted sums of their
-        cross-entropies and of the right answers, and the weights."""
         outputs = self({name: batch[name] for name in self.input}, training=training)
-        return tf.stack(
-            [
-                _sums_of(outputs["mlm_logits"], batch["masked_ids"], batch["masked_weights"]),
-                _sums_of(outputs["sop_logits"], batch["sop_labels"], batch["sop_weights"]),
-            ]
-        )
+        return pretraining_sums(outputs, batch)
 
     def _gradients(self, batch, totals, variables):
         """The gradients of this part's share of the loss, and its sums."""
@@ -199,16 +193,6 @@ class PretrainingModel(tf.keras.Model):
 
 # Where each of `means` stands in the sums.
 _MEANS = (0, 0), (0, 1), (1, 0), (1, 1)
-
-
-def _sums_of(logits, labels, weights):
-    return tf.stack(
-        [
-            tf.reduce_sum(weights * cross_entropy(labels, logits)),
-            tf.reduce_sum(weights * correct(labels, logits)),
-            tf.reduce_sum(weights),
-        ]
-    )
 
 
 def _total_weights(batch):

@@ -26,7 +26,6 @@ class PretrainingRecipe:
         micro_batches: int > 0, parts that a device computes its rows of a step in; see
             `with_pretraining_loss`.
         seed: int, of the initial weights, the order, the pairs and the masks.
-        max_predictions: int, M, masked positions of a row; None for `mask_rate` of S.
         ngram: int, N, longest n-gram masked, in words.
         mask_rate: float in (0, 1], share of a row's tokens to mask.
         pair_objective: "sop", sentence order; "nsp", the next sentence; or "none".
@@ -49,7 +48,6 @@ class PretrainingRecipe:
     long_length: int | None = None
     micro_batches: int = 1
     seed: int = 0
-    max_predictions: int | None = None
     ngram: int = 3
     mask_rate: float = MASK_RATE
     pair_objective: str = "sop"

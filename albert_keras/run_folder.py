@@ -29,6 +29,7 @@ from typing import Any
 
 import albert_keras
 from albert_keras.backend import is_keras_3
+from albert_keras.differences import differences, listed
 from albert_keras.json_file import check_object, read_json, write_json
 from albert_keras.lock import lock
 from albert_keras.new_folder import new_folder, refuse_unwritable
@@ -37,8 +38,6 @@ SETTINGS, STATE, METRICS, TENSORBOARD = "run.json", "training", "metrics.jsonl",
 EVALUATIONS, EVENTS = "evaluations.jsonl", "events.jsonl"
 SCORES, MODEL, BEST, CORPORA = "evaluation.json", "model", "best", "corpora.json"
 REPORT = "report.html"
-
-_MOST_DIFFERENCES = 10
 
 
 def refuse_run(folder: str | Path) -> None:
@@ -80,14 +79,11 @@ def begin_run(folder: str | Path, settings: Mapping[str, Any], *, resume: bool =
             f"{theirs['keras']}, and this is Keras {ours['keras']}. Set TF_USE_LEGACY_KERAS="
             f"{int(theirs['keras'] == 2)}."
         )
-    changed = list(_differences(theirs["settings"], ours["settings"]))
+    changed = list(differences(theirs["settings"], ours["settings"]))
     if changed:
-        more = len(changed) - _MOST_DIFFERENCES
         raise ValueError(
             f"A run goes on with the settings that it began with. Received: {folder} and others:\n"
-            + "".join(f"  {line}\n" for line in changed[:_MOST_DIFFERENCES])
-            + (f"  and {more} more\n" if more > 0 else "")
-            + "Repeat the first command with --resume added."
+            f"{listed(changed)}Repeat the first command with --resume added."
         )
 
 
@@ -111,6 +107,12 @@ def run_recipe(folder: str | Path) -> dict[str, Any]:
     return settings["recipe"]
 
 
+def saved_steps(saves: str | Path) -> list[int]:
+    """The steps, in order, whose state is in a folder of saves, from which a run can go on."""
+    steps = (path.stem.removeprefix("step-") for path in Path(saves).glob("step-*.index"))
+    return sorted(int(step) for step in steps if step.isdecimal())
+
+
 @contextmanager
 def only_process_in(folder: str | Path) -> Iterator[None]:
     """Keeps a second process from training in the folder of a run while the block runs.
@@ -125,17 +127,3 @@ def only_process_in(folder: str | Path) -> Iterator[None]:
                 "another one does. Wait for it to end, or stop it first."
             )
         yield
-
-
-def _differences(before: Any, now: Any, name: str = "") -> Iterator[str]:
-    """Lines such as "`recipe.seed` was 0, is 5"."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in [*before, *(key for key in now if key not in before)]:
-            yield from _differences(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
-    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-        for index, pair in enumerate(zip(before, now, strict=True)):
-            yield from _differences(*pair, f"{name}[{index}]")
-    elif isinstance(before, list) and isinstance(now, list):
-        yield f"`{name}` had {len(before)} entries, has {len(now)}"
-    elif before != now:
-        yield f"`{name}` was {before}, is {now}"

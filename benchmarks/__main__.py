@@ -20,7 +20,7 @@ def main():
         commands += [["benchmarks.input_share"], ["benchmarks.data_pipeline"]]
         commands += [["benchmarks.records_at_size"]]
     else:
-        print("input_share and data_pipeline need ALBERT_KERAS_DATA, or --corpus and --vocabulary")
+        print("Without ALBERT_KERAS_DATA, those of the input and of records are left out.")
     for command in commands:
         subprocess.run([sys.executable, "-m", *command], env=environment, check=True)
 

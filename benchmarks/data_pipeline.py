@@ -189,6 +189,8 @@ def show(measure: Callable[..., dict], *arguments) -> None:
     import tensorflow
     import tensorflow_text
 
+    from albert_keras.report.machine import processor_name
+
     result = in_a_process(measure, *arguments)
     rounded = {
         name: round(value, 3) if isinstance(value, float) else value
@@ -222,16 +224,6 @@ def _one_core():
     threading.Thread(target=end_with_the_parent, daemon=True).start()
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-
-
-def processor_name() -> str:
-    info = Path("/proc/cpuinfo")
-    names = (
-        [line for line in info.read_text().splitlines() if line.startswith("model name")]
-        if (info.exists())
-        else []
-    )
-    return names[0].partition(": ")[2] if names else platform.processor()
 
 
 if __name__ == "__main__":

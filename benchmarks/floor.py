@@ -41,7 +41,7 @@ def random_batch(batch: int, length: int, predictions: int) -> dict[str, np.ndar
     padding_mask[-1, -(length // 8) :] = 0
     return {
         "token_ids": draws.integers(5, 30_000, (batch, length)).astype(np.int32),
-        "segment_ids": np.repeat([[0] * (length // 2) + [1] * (length // 2)], batch, 0),
+        "segment_ids": np.repeat([[0] * (length // 2) + [1] * (length - length // 2)], batch, 0),
         "padding_mask": padding_mask,
         "masked_positions": draws.integers(1, length, (batch, predictions)).astype(np.int32),
         "masked_ids": draws.integers(5, 30_000, (batch, predictions)).astype(np.int32),

@@ -23,6 +23,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras import Lamb, build_albert, build_pretrainer, with_pretraining_loss
+from albert_keras.masking import prediction_slots
+from albert_keras.recipes import MASK_RATE
 from albert_keras.training.timing import StepClock
 from benchmarks.floor import product_flops_per_second, random_batch, step_flops
 
@@ -35,7 +37,7 @@ def main(argv=None):
     parser.add_argument("--profile", help="folder for a trace of one step")
     arguments = parser.parse_args(argv)
     rows, length = map(int, arguments.shape.split("x"))
-    predictions = int(0.15 * length)
+    predictions = prediction_slots(length, MASK_RATE)
     dtype = "float32" if arguments.policy == "float32" else "bfloat16"
 
     tf.keras.mixed_precision.set_global_policy(arguments.policy)

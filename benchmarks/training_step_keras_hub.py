@@ -30,7 +30,7 @@ def main(argv=None):
     parser.add_argument("--steps", type=int, default=7)
     arguments = parser.parse_args(argv)
     rows, length = map(int, arguments.shape.split("x"))
-    predictions = int(0.15 * length)
+    predictions = round(0.15 * length)  # as many as the library masks
 
     keras.config.set_dtype_policy(arguments.policy)
     backbone = keras_hub.models.AlbertBackbone(

@@ -19,9 +19,9 @@ without a TPU, take --strategy cpu and the package `tensorflow`: that for TPUs c
 CPU, which training there needs.
 
 Four settings that a TPU wants: batches of one shape, which they always are; bfloat16, with weights
-and moments in float32; many steps in one call of the TPU (--steps-per-call), since the host waits
-for each call; and a batch that is a multiple of the cores times --micro-batches, which cut a core's
-rows into parts where its memory is too small for the whole.
+and moments in float32; many steps in one call of the TPU (--steps-per-execution), since the host
+waits for each call; and a batch that is a multiple of the cores times --micro-batches, which cut a
+core's rows into parts where its memory is too small for the whole.
 
 What was verified, all of it without a TPU (`tests/tpu`): the train step lowers to XLA's HLO with
 shapes that are all known, and traces under a TPUStrategy whose cores are CPUs; XLA has a kernel for
@@ -62,7 +62,7 @@ def main(argv=None):
     parser.add_argument("--batch", type=int, default=4096, help="rows of a step, on all cores")
     parser.add_argument("--micro-batches", type=int, default=1, help="parts of a core's rows")
     parser.add_argument("--steps", type=int, default=125_000)
-    parser.add_argument("--steps-per-call", type=int, default=100)
+    parser.add_argument("--steps-per-execution", type=int, default=100)
     parser.add_argument("--resume", action="store_true")
     arguments = parser.parse_args(argv)
 
@@ -83,7 +83,7 @@ def main(argv=None):
     )
     with strategy.scope():  # whose replicas then hold the weights and the optimizer's moments
         pretrainer = new_pretrainer(config, recipe, tokenizer)
-        model = compiled(pretrainer, recipe, steps_per_execution=arguments.steps_per_call)
+        model = compiled(pretrainer, recipe, steps_per_execution=arguments.steps_per_execution)
     corpora = Corpora(train=[records], weights=None, dev={}, tokenizer=tokenizer)
     reached = pretrain(model, pretrainer, corpora, recipe, arguments.out, resume=arguments.resume)
     print(f"{reached} steps on {strategy.num_replicas_in_sync} replicas: {arguments.out}")

@@ -18,7 +18,7 @@ from albert_keras.config import config_from
 from albert_keras.data.record_set import RecordSet
 from albert_keras.recipes import PretrainingRecipe
 from albert_keras.tasks.pretraining import new_pretrainer, training_batches
-from albert_keras.training.strategy import rows_per_replica, strategy_named
+from albert_keras.training.strategy import refuse_uneven_batch, strategy_named
 from albert_keras.training.workers import worker_index
 from tests.small_tokenizer import small_tokenizer
 
@@ -40,7 +40,7 @@ class Losses(tf.keras.callbacks.Callback):
 
 def trained(records, strategy, micro_batches=1, steps_per_execution=1):
     """What `STEPS` steps give, from the same start."""
-    rows_per_replica(RECIPE.batch_size, strategy, micro_batches)
+    refuse_uneven_batch(RECIPE.batch_size, strategy, micro_batches)
     tokenizer = small_tokenizer()
     config = config_from("tiny", {"vocab_size": tokenizer.vocab_size, "num_hidden_layers": 1})
     with strategy.scope():

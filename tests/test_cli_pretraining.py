@@ -75,7 +75,7 @@ def test_two_corpora_two_lengths_and_scores_on_the_way(work, pretrain):
     )  # fmt: skip
     assert code == 0, err
     run = work / "everything"
-    seen = json.loads((run / "corpora.json").read_text())
+    seen = json.loads((run / "corpora.json").read_text())["records"]
     assert [(one["folder"], one["rows"]) for one in seen] == [("one", 24), ("two", 8)]
     evaluations = lines(run / "evaluations.jsonl")
     assert [line["step"] for line in evaluations] == [3, 6, 8]
@@ -129,6 +129,51 @@ def test_a_recipe_is_what_the_flags_change(work, pretrain):
     assert {name: recipe[name] for name in expected} == expected
 
 
+def test_a_set_of_development_named_twice_is_scored_once(pretrain):
+    code, out, err = pretrain("twice", "--steps", 2, "--dev", "held-out", "--dev", "held-out")
+    assert code == 0, err
+    assert out.count("mlm_loss") == 1
+
+
+def test_a_run_that_diverged_has_a_report(work, pretrain):
+    code, _, err = pretrain("diverged", "--steps", 40, "--learning-rate", "1e30", "--warmup", 0)
+    assert code == 1 and "not a finite number" in err and "Traceback" not in err
+    assert "diverged" in (work / "diverged" / "report.html").read_text()
+
+
+def test_a_run_goes_on_with_the_precision_and_the_held_out_texts_that_it_began_with(pretrain):
+    begun = "--steps", 2, "--dev", "held-out"
+    assert pretrain("begun", *begun)[0] == 0
+    code, _, err = pretrain("begun", *begun, "--resume", "--precision", "bfloat16")
+    assert code == 2 and "`precision` was float32, is bfloat16" in err
+    code, _, err = pretrain("begun", "--steps", 2, "--dev", "two", "--resume")
+    assert code == 2 and "`dev" in err
+
+
+def test_a_stop_between_the_lengths_is_not_forgotten(work, pretrain, monkeypatch):
+    from albert_keras.tasks import pretraining_run
+
+    def asked_at_the_end(*arguments, asked, **options):
+        reached = train(*arguments, asked=asked, **options)
+        asked.set()  # after the last step of the first length
+        return reached
+
+    train = pretraining_run.train
+    monkeypatch.setattr(pretraining_run, "train", asked_at_the_end)
+    lengths = "--length", 24, "--long-length", 48, "--long-share", 0.5, "--steps", 4
+    code, _, err = pretrain("two-lengths", *lengths)
+    assert code == 130 and "Stopped at step 2 of 4" in err
+    monkeypatch.undo()
+    monkeypatch.chdir(work)
+    assert pretrain("two-lengths", *lengths, "--resume")[0] == 0
+
+
+def test_a_run_is_never_in_a_bucket(work, pretrain):
+    code, _, err = pretrain("gs://bucket/run", "--steps", 2)
+    assert code == 2 and "--out of a run must be on this machine. Received: gs://bucket/run" in err
+    assert not (work / "gs:").exists()
+
+
 @pytest.mark.parametrize(
     "arguments,message",
     [
@@ -140,6 +185,7 @@ def test_a_recipe_is_what_the_flags_change(work, pretrain):
         (["--steps", 2, "--strategy", "tpu"], "TPU"),
         (["--steps", 2, "--strategy", "mirrored"], "needs several devices"),
         (["--steps", 2, "--init-from", "nowhere"], "--init-from must be there"),
+        (["--steps", 2, "--learning-rate", 0], "--learning-rate must be a number above 0"),
         ([], "Say how long to train"),
     ],
 )

@@ -20,8 +20,9 @@ MAY_IMPORT = {
     "served_folder": [],
     "lock": [],
     "backend": [],
+    "differences": [],
     # Begins a run without TensorFlow, up to the question which Keras this is.
-    "run_folder": ["json_file", "lock", "new_folder", "backend"],
+    "run_folder": ["json_file", "lock", "new_folder", "backend", "differences"],
     "config": [],
     "recipes": [],
     "masking": [],
@@ -38,7 +39,7 @@ MAY_IMPORT = {
     "reshaping": ["config", "model", "rebuilding"],
     "growing": ["config", "model", "rebuilding", "reshaping"],
     # The SOP label is defined once, beside the head whose columns it numbers.
-    "data": ["text", "masking", "new_folder", "json_file", "layers.sop_head"],
+    "data": ["text", "masking", "new_folder", "json_file", "differences", "layers.sop_head"],
     # Finds it without TensorFlow.
     "checkpoint_folder": ["json_file", "run_folder", "text.tokenizer_folder"],
     "checkpoints": [

@@ -14,6 +14,7 @@ from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.record_set import RecordSet
 from albert_keras.data.records import write_records
 from albert_keras.masking import ngram_mask
+from albert_keras.model import build_albert, build_pretrainer
 from albert_keras.recipes import PretrainingRecipe
 from albert_keras.tasks import pretraining_scores
 from albert_keras.tasks.pretraining import compiled, new_pretrainer, training_batches
@@ -187,7 +188,6 @@ def test_rows_longer_than_the_records_are_refused(records, pretrainer):
 
 def test_an_evaluation_without_room_for_its_masks_is_refused(records):
     config = config_from("tiny", {"vocab_size": small_tokenizer().vocab_size})
-    recipe = dataclasses.replace(RECIPE, max_predictions=2)
-    model = new_pretrainer(config, recipe, small_tokenizer())
+    model = build_pretrainer(build_albert(config), max_predictions=2)
     with pytest.raises(ValueError, match="masks 5 positions of a row of 32. .* 2"):
         evaluate(model, records, small_tokenizer(), sequence_length=LENGTH)

@@ -342,7 +342,7 @@ def test_the_settings_are_readable(finished):
     seen = [
         {"folder": f"records/{name}", "share": 0.25, "rows": 8000, "epochs": 0.46} for name in "ab"
     ]
-    (finished / "corpora.json").write_text(json.dumps(seen))
+    (finished / "corpora.json").write_text(json.dumps({"records": seen}))
     part = section(page_of(finished), "Settings")
     tables = {found.one("h3").text: rows_of(found.one("table")) for found in part.all("section")}
     assert tables["Model"] == [
@@ -448,7 +448,7 @@ def test_what_is_damaged_is_said_and_the_rest_is_shown(tmp_path):
     assert tiles(page)["Steps"][0] == "300"
     assert tiles(page)["Masked pieces, right"] == ["20.0\u00a0%"]
     (run / "run.json").write_text("{")
-    (run / "corpora.json").write_text('["novels"]')
+    (run / "corpora.json").write_text('{"records": ["novels"]}')
     page = page_of(run)
     assert any("run.json is damaged or cut off" in text for text in problems(page))
     assert "corpora.json is damaged and left out." in problems(page)

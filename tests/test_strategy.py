@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from albert_keras import load_albert
 from albert_keras.data.records import write_records
-from albert_keras.training.strategy import rows_per_replica, strategy_named
+from albert_keras.training.strategy import refuse_uneven_batch, strategy_named
 from examples import pretrain_tpu
 from examples.pretrain_multiworker import ended, started
 from tests.small_tokenizer import small_tokenizer
@@ -120,9 +120,9 @@ def test_workers_are_set_up_before_anything_else(monkeypatch, name):
 )
 def test_a_batch_that_cannot_be_divided_is_refused(batch_size, micro_batches, match):
     strategy = tf.distribute.get_strategy()
-    assert rows_per_replica(12, strategy, 4) == 12
+    refuse_uneven_batch(12, strategy, 4)
     with pytest.raises(ValueError, match=match):
-        rows_per_replica(batch_size, strategy, micro_batches)
+        refuse_uneven_batch(batch_size, strategy, micro_batches)
 
 
 # What follows trains in processes of its own, see `tests.distributed_training`.
@@ -199,7 +199,7 @@ def test_the_example_for_a_tpu_trains_on_a_cpu(records, tmp_path, capsys, policy
         "vocab": ROOT / "tests" / "vocabularies" / "tiny.model",
         "out": tmp_path / "run",
         **{"strategy": "cpu", "preset": "tiny", "length": 64, "batch": 8},
-        **{"micro-batches": 2, "steps": 2, "steps-per-call": 2},
+        **{"micro-batches": 2, "steps": 2, "steps-per-execution": 2},
     }
     pretrain_tpu.main(
         [word for name, value in arguments.items() for word in (f"--{name}", str(value))]

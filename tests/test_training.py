@@ -149,6 +149,17 @@ def test_only_keras_3_refuses_several_workers():
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     if is_keras_3():
         with pytest.raises(ValueError, match="Keras 3 cannot train under .*MultiWorker"):
-            refuse_broken_pair(strategy)
+            refuse_broken_pair(strategy, tf.keras.optimizers.SGD())
     else:
-        refuse_broken_pair(strategy)
+        refuse_broken_pair(strategy, tf.keras.optimizers.SGD())
+
+
+def test_only_keras_3_refuses_to_scale_the_loss(tmp_path):
+    model = regression(clip=None)
+    model.compile(tf.keras.mixed_precision.LossScaleOptimizer(tf.keras.optimizers.SGD()), "mse")
+    if is_keras_3():
+        with pytest.raises(ValueError, match="Keras 3 cannot train in float16"):
+            run(tmp_path / "run", model=model)
+        assert not (tmp_path / "run" / "training").exists()
+    else:
+        run(tmp_path / "run", model=model)

@@ -22,7 +22,7 @@ from albert_keras.cli.runs import (
     Out,
     Resume,
     SaveEvery,
-    check_out,
+    checked_out,
     timed,
     trained,
     write_scores,
@@ -74,7 +74,7 @@ def finetune(
         raise ValueError(f"--dropout must be at least 0 and below 1. Received: {dropout}.")
     folder = find_checkpoint(model)
     refuse_length(length, folder)
-    check_out(out, resume)
+    out = checked_out(out, resume)
     start_tensorflow()
     import tensorflow as tf
 

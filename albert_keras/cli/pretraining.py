@@ -17,7 +17,7 @@ from albert_keras.cli.runs import (
     Out,
     Resume,
     SaveEvery,
-    check_out,
+    checked_out,
     refuse_stopped,
     show_scores,
     timed,
@@ -157,8 +157,9 @@ def pretrain(
     resume: Resume = False,
 ) -> None:
     """Pretrain on records: n-gram masked language model and sentence-order prediction."""
-    for paths, flag in ((records, "--records"), ([vocab], "--vocab"), (dev, "--dev")):
-        for path in paths or ():
+    refuse_missing(vocab, "--vocab")
+    for paths, flag in ((records, "--records"), (dev or (), "--dev")):
+        for path in paths:
             if not is_remote(path):
                 refuse_missing(path, flag)
     if init_from is not None and not Path(f"{init_from}.index").exists():
@@ -175,7 +176,7 @@ def pretrain(
             "--minutes are timed on rows of one length. Received: --long-length "
             f"{long_length}. Give --steps."
         )
-    check_out(out, resume)
+    out = checked_out(out, resume)
     usual = RECIPES[recipe] if recipe else USUAL
     # Of the run's own batch: another --batch is one difference, not two.
     begun = run_recipe(out) if resume else {}

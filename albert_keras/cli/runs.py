@@ -1,7 +1,7 @@
-"""What pretrain and finetune share: their options, and a run from its folder to its scores."""
+"""What commands that train share: their options, and a run from its folder to its scores."""
 
 import dataclasses
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from albert_keras.cli.checks import refuse_schedule
+from albert_keras.data.storage import is_remote
 from albert_keras.json_file import write_json
 from albert_keras.run_folder import (
     MODEL,
@@ -29,7 +30,7 @@ class OptimizerName(StrEnum):
     ADAMW = "adamw"
 
 
-Out = Annotated[Path, typer.Option(help="Folder of the run; its model is in OUT/model.")]
+Out = Annotated[str, typer.Option(help="Folder of the run; its model is in OUT/model.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")]
 Minutes = Annotated[
     float | None, typer.Option(help="Instead of --steps: as many as this machine makes.")
@@ -41,12 +42,17 @@ SaveEvery = Annotated[
 ]
 
 
-def check_out(out: Path, resume: bool) -> None:
-    """Raises ValueError unless a run can begin, or go on, in `out`."""
+def checked_out(out: str, resume: bool) -> Path:
+    """`out` as a path. Raises ValueError unless a run can begin, or go on, in it."""
+    if is_remote(out):
+        raise ValueError(
+            f"--out of a run must be on this machine. Received: {out}. Copy it there in the end."
+        )
     if resume:
         run_settings(out)
     else:
         refuse_run(out)
+    return Path(out)
 
 
 def timed(recipe, steps, minutes, warmup, resumed, count_steps):
@@ -71,13 +77,24 @@ def trained(model, batches_from, out, settings, recipe, tokens_per_step, *, resu
     """
     from albert_keras.report.page import write_report
     from albert_keras.training.loop import train
+    from albert_keras.training.saved_state import TrainingDiverged
 
     begin_run(out, settings, resume=resume)
     with only_process_in(out):
         total = recipe.total_steps
-        reached = train(
-            model, batches_from, out, total_steps=total, tokens_per_step=tokens_per_step, **options
-        )
+        try:
+            reached = train(
+                model,
+                batches_from,
+                out,
+                total_steps=total,
+                tokens_per_step=tokens_per_step,
+                **options,
+            )
+        except TrainingDiverged:
+            with suppress(OSError):
+                write_report(out, running=False)
+            raise
         if reached < total:
             write_report(out, running=False)
         refuse_stopped(reached, total)

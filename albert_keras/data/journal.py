@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.data.packer import PackedBlock
+from albert_keras.differences import differences, listed
 from albert_keras.json_file import read_json, write_json
 
 _JOURNAL, _BEGUN_WITH, _SPOOLS = "journal.json", "begun_with.json", "spools"
 # So much text is tokenized again at most after a kill; its records wait in memory, about 15 MB.
 _COMMIT_TEXT_BYTES = 1 << 25
-_MOST_DIFFERENCES = 10
 
 
 class Journal:
@@ -66,15 +66,15 @@ class Journal:
             unfinished.unlink()
         if not path.exists():
             raise ValueError(f"There is nothing to resume: {path} is missing. Leave `resume` out.")
-        changed = list(_differences(read_json(folder / _BEGUN_WITH, ["inputs"]), begun_with))
+        before = read_json(folder / _BEGUN_WITH, ["inputs"])
+        inputs = before.pop("inputs"), begun_with["inputs"]
+        changed = list(differences(before, {**begun_with, "inputs": None}))
+        changed += _changed_inputs(*inputs)
         if changed:
-            more = len(changed) - _MOST_DIFFERENCES
             raise ValueError(
                 "Records are resumed with the text and the settings that they were begun with. "
                 "Received others:\n"
-                + "".join(f"  {line}\n" for line in changed[:_MOST_DIFFERENCES])
-                + (f"  and {more} more\n" if more > 0 else "")
-                + "Undo that, or leave `resume` out to begin again."
+                f"{listed(changed)}Undo that, or leave `resume` out to begin again."
             )
         keys = "counts", "spool_bytes", "dropped", "shards", "max_sentences"
         journal = cls(folder, read_json(path, keys))
@@ -170,17 +170,14 @@ class Journal:
         return path
 
 
-def _differences(before, now):
-    """Lines such as "`length` was 64, is 128"."""
-    for key in now:
-        if key != "inputs" and before.get(key) != now[key]:
-            yield f"`{key}` was {before.get(key)}, is {now[key]}"
-    if before["inputs"] == now["inputs"]:
-        return
-    inputs, others = ({name: rest for name, *rest in run["inputs"]} for run in (before, now))
+def _changed_inputs(before, now):
+    """Lines such as "novel.txt has changed", of lists of [name, bytes, time]."""
+    if before == now:
+        return []
+    inputs, others = ({name: rest for name, *rest in files} for files in (before, now))
     lines = [f"{name} is missing" for name in inputs if name not in others]
     lines += [f"{name} is new" for name in others if name not in inputs]
     lines += [
         f"{name} has changed" for name in inputs if others.get(name, inputs[name]) != inputs[name]
     ]
-    yield from lines or ["the files were in another order"]
+    return lines or ["the files were in another order"]

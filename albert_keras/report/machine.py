@@ -18,7 +18,7 @@ def describe_machine() -> dict[str, str]:
     )
     accelerators = ", ".join(f"{count} x {name}" for name, count in sorted(found.items()))
     return {
-        "processor": f"{_processor()}, {os.cpu_count()} cores",
+        "processor": f"{processor_name()}, {os.cpu_count()} cores",
         "accelerators": accelerators or "none",
         "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
         "Python": platform.python_version(),
@@ -27,7 +27,8 @@ def describe_machine() -> dict[str, str]:
     }
 
 
-def _processor():
+def processor_name() -> str:
+    """Of the first core."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:  # not Linux

@@ -15,7 +15,7 @@ from albert_keras.report.markup import Markup, element, join, section
 from albert_keras.report.masked_examples import GUESSES, masked_examples
 from albert_keras.report.measures import scores_of
 from albert_keras.report.run_charts import curves_section, events_section
-from albert_keras.report.run_record import RunRecord, read_run, saved_steps
+from albert_keras.report.run_record import RunRecord, read_run
 from albert_keras.report.score_tables import scores_section
 from albert_keras.report.settings_tables import settings_tables
 from albert_keras.report.style import STYLE
@@ -31,6 +31,7 @@ from albert_keras.run_folder import (
     SETTINGS,
     STATE,
     TENSORBOARD,
+    saved_steps,
 )
 from albert_keras.text.tokenizer import Tokenizer
 
@@ -136,7 +137,7 @@ def _state(run: RunRecord) -> str:
 
 
 def _header(run):
-    saved = saved_steps(run.folder)
+    saved = saved_steps(run.folder / STATE)
     go_on = None
     if run.state == "stopped" and saved:
         go_on = element(

@@ -16,7 +16,6 @@ from albert_keras.run_folder import (
     MODEL,
     SCORES,
     SETTINGS,
-    STATE,
 )
 
 _LARGEST = 1e300  # of a float, with room for the arithmetic of an axis
@@ -171,12 +170,6 @@ def read_run(folder: str | Path, running: bool | None = None) -> RunRecord:
     return run
 
 
-def saved_steps(folder: Path) -> list[int]:
-    """The steps whose state is saved, from which a run can go on."""
-    steps = (path.stem.removeprefix("step-") for path in (folder / STATE).glob("step-*.index"))
-    return sorted(int(step) for step in steps if step.isdecimal())
-
-
 def finite(value: Any) -> float | None:
     """A number that can be drawn; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -227,14 +220,9 @@ def _object(path: Path, problems: list[str]) -> dict[str, Any]:
 
 
 def _corpora(path: Path, problems: list[str]) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    try:
-        rows = json.loads(path.read_bytes())
-        if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
-            return rows
-    except (OSError, ValueError):
-        pass
+    rows = _object(path, problems).get("records", []) if path.exists() else []
+    if isinstance(rows, list) and all(isinstance(row, dict) for row in rows):
+        return rows
     problems.append(f"{path.name} is damaged and left out.")
     return []
 

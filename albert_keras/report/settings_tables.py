@@ -47,8 +47,6 @@ def _is_table(value):
 
 def _summed(rows):
     """Record sets with the sums over their shards, which may be a thousand; others as they are."""
-    if all("sha256" in row for row in rows):  # the shards of a single set
-        rows = [{"shards": rows}]
     summed = []
     for row in rows:
         shards = row.get("shards")

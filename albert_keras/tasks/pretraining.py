@@ -43,8 +43,8 @@ def new_pretrainer(
 
 def masking_settings(recipe: PretrainingRecipe, tokenizer: Tokenizer) -> dict:
     """The arguments of `build_pretrainer` that a recipe decides."""
-    slots = recipe.max_predictions
-    if slots is None and recipe.long_length is None:  # else by the length of the rows
+    slots = None  # by the length of the rows
+    if recipe.long_length is None:
         # An evaluation needs its own as well.
         slots = prediction_slots(recipe.sequence_length, max(recipe.mask_rate, MASK_RATE))
     return {

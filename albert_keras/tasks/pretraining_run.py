@@ -1,11 +1,14 @@
 """pretrain: a pretraining run from record sets to a checkpoint folder, in one folder."""
 
 import dataclasses
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from albert_keras.checkpoints import save_albert
@@ -24,8 +27,14 @@ from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.training.guards import Plateau
 from albert_keras.training.loop import train
 from albert_keras.training.periodic_evaluation import PeriodicEvaluation
-from albert_keras.training.strategy import rows_per_replica
-from albert_keras.training.workers import from_all_workers, worker_index
+from albert_keras.training.saved_state import TrainingDiverged
+from albert_keras.training.stopping import asked_to_stop
+from albert_keras.training.strategy import refuse_uneven_batch
+from albert_keras.training.workers import (
+    from_all_workers,
+    naming_lost_workers,
+    worker_index,
+)
 
 # Rows of a development set that are scored while a run goes on; at the end it is all of them.
 _ROWS_ON_THE_WAY = 2048
@@ -89,12 +98,12 @@ def pretrain(
         nothing was scored or saved but the state.
 
     Raises:
-        ValueError: see `begin_run`, `training_batches` and `rows_per_replica`; a development set
+        ValueError: see `begin_run`, `training_batches` and `refuse_uneven_batch`; a development set
             with shorter rows; or `evaluate_every` without a development set.
         TrainingDiverged, OSError, RuntimeError: see `train`.
     """
     folder, strategy = Path(folder), model.distribute_strategy
-    rows_per_replica(recipe.batch_size, strategy, recipe.micro_batches)
+    refuse_uneven_batch(recipe.batch_size, strategy, recipe.micro_batches)
     refuse_misfit(pretrainer, corpora.tokenizer)
     if evaluate_every is not None and not corpora.dev:
         raise ValueError(
@@ -109,24 +118,34 @@ def pretrain(
         for length, end in recipe.phases()
     ]
     plateau = Plateau("mlm_loss", unigram_entropy(phases[0][2](0)), recipe.warmup_steps, _CAUSES)
-    _begin(folder, _settings(pretrainer, corpora, recipe, origin), strategy, resume)
+    settings = _settings(pretrainer, corpora, recipe, origin)
+    with naming_lost_workers(strategy):
+        _begin(folder, settings, strategy, resume)
     is_chief = worker_index(strategy) == 0
     with only_process_in(folder) if is_chief else nullcontext():
-        for length, end, batches_from in phases:
-            # Keras would trace its step for rows of any length, and a TPU takes none of those.
-            model.train_function = None
-            reached = train(
-                model,
-                batches_from,
-                folder,
-                total_steps=end,
-                tokens_per_step=recipe.batch_size * length,
-                evaluation=_on_the_way(pretrainer, corpora, recipe, folder, evaluate_every),
-                plateau=plateau,
-                **options,
-            )
-            if reached < end:
-                break
+        try:
+            with asked_to_stop() as asked:
+                for length, end, batches_from in phases:
+                    # Keras would trace its step for rows of any length, and a TPU takes none such.
+                    model.train_function = None
+                    reached = train(
+                        model,
+                        batches_from,
+                        folder,
+                        total_steps=end,
+                        tokens_per_step=recipe.batch_size * length,
+                        evaluation=_on_the_way(pretrainer, corpora, recipe, folder, evaluate_every),
+                        plateau=plateau,
+                        asked=asked,
+                        **options,
+                    )
+                    if reached < end or asked.is_set():
+                        break
+        except TrainingDiverged:
+            if is_chief:
+                with suppress(OSError):
+                    write_report(folder, running=False)  # of such weights no examples
+            raise
         if is_chief:
             if reached == recipe.total_steps:
                 if corpora.dev:
@@ -199,7 +218,7 @@ def _keep(pretrainer, corpora, recipe, folder):
 def _report(pretrainer, corpora, recipe, folder, steps):
     """Writes report.html, and what was read of each corpus."""
     seen = rows_seen(corpora.train, corpora.weights, batch_size=recipe.batch_size, steps=steps)
-    write_json(folder / CORPORA, seen)
+    write_json(folder / CORPORA, {"records": seen})
     held_out = None
     if corpora.dev:
         held_out = evaluation_batches(
@@ -218,10 +237,20 @@ def _begin(folder, settings, strategy, resume):
     if worker_index(strategy) == 0:
         try:
             begin_run(folder, settings, resume=resume)
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             mistake = error
-    if from_all_workers(strategy, [mistake is not None]).any():
+    digest = hashlib.sha256(json.dumps(settings).encode()).digest()
+    # Four bytes: the sum over a worker's replicas must fit into 64 bits.
+    said = from_all_workers(strategy, [mistake is not None, int.from_bytes(digest[:4], "big")])
+    if said[:, 0].any():
         raise mistake or ValueError("The run cannot begin: see what the chief worker says.")
+    if (said[:, 1] != said[0, 1]).any():
+        others = np.flatnonzero(said[:, 1] != said[0, 1]).tolist()
+        raise ValueError(
+            "All workers must have the same settings, records and model. Received: others with "
+            f"worker {', '.join(map(str, others))} than with the chief, 0. Start all of them with "
+            "the same command."
+        )
 
 
 def _settings(pretrainer, corpora, recipe, origin):
@@ -237,4 +266,7 @@ def _settings(pretrainer, corpora, recipe, origin):
         "config": config_of(pretrainer).to_dict(),
         "origin": origin,
         "recipe": dataclasses.asdict(recipe),
+        "precision": pretrainer.get_layer("masked_lm").compute_dtype,
+        # They decide which model is best.
+        "dev": [{"shards": records.manifest["shards"]} for records in corpora.dev.values()],
     }

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.record_set import RecordSet
-from albert_keras.losses import correct, cross_entropy
+from albert_keras.losses import pretraining_sums
 from albert_keras.masking import ngram_mask, prediction_slots
 from albert_keras.model import config_of, pair_objective_of
 from albert_keras.recipes import MASK_RATE
@@ -71,20 +71,9 @@ def evaluate(
     @tf.function
     def scores(batch):
         outputs = pretrainer({name: batch[name] for name in pretrainer.input}, training=False)
-        mlm, pairs = outputs["mlm_logits"], outputs["sop_logits"]
-        weights, pair_weights = batch["masked_weights"], batch["sop_weights"]
-        return tf.stack(
-            [
-                tf.reduce_sum(weights),
-                tf.reduce_sum(weights * cross_entropy(batch["masked_ids"], mlm)),
-                tf.reduce_sum(weights * correct(batch["masked_ids"], mlm)),
-                tf.reduce_sum(pair_weights),
-                tf.reduce_sum(pair_weights * cross_entropy(batch["sop_labels"], pairs)),
-                tf.reduce_sum(pair_weights * correct(batch["sop_labels"], pairs)),
-            ]
-        )
+        return pretraining_sums(outputs, batch)
 
-    sums = np.zeros(6)
+    sums = np.zeros([2, 3])
     masked = np.zeros(config_of(pretrainer).vocab_size)
     for batch in batches:
         sums += scores(batch).numpy()
@@ -95,9 +84,9 @@ def evaluate(
         )
     shares = masked[masked > 0] / max(masked.sum(), 1)
     return {
-        **_mean_scores("mlm", *sums[:3], count="masked_tokens"),
+        **_mean_scores("mlm", *sums[0], count="masked_tokens"),
         "unigram_entropy": float(-(shares * np.log(shares)).sum()),
-        **(_mean_scores(objective, *sums[3:]) if objective != "none" else {}),
+        **(_mean_scores(objective, *sums[1]) if objective != "none" else {}),
     }
 
 

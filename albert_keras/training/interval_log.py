@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_keras.training.guards import Collapse, LossSpikes, Plateau, SkippedInARow
 from albert_keras.training.progress import TrainingProgress
-from albert_keras.training.run_log import DISK_ERRORS, RunLog
+from albert_keras.training.run_log import RunLog
 from albert_keras.training.saved_state import SavedState, TrainingDiverged
 
 
@@ -60,10 +60,10 @@ class IntervalLog(tf.keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         before, self._step = self._step, self._state.step
         skipped_before, self._skipped = self._skipped, round(float(logs.get("skipped_steps", 0)))
-        in_a_row = self._in_a_row.see(self._step - before, self._skipped - skipped_before)
+        self._in_a_row.see(self._step - before, self._skipped - skipped_before)
         ended = self.model.stop_training or self._step == self._total_steps
         ended |= self._step // self._every > self._logged // self._every
-        if not ended and in_a_row < self._most_skipped:
+        if not ended and not self.skipped_too_often:
             self._progress.advance(self._step)
             return
         metrics = self._metrics(logs)
@@ -74,8 +74,22 @@ class IntervalLog(tf.keras.callbacks.Callback):
             self._log.event(self._step, finding.kind, f"{finding.text} {saved}")
         self._logged, self._skipped = self._step, 0
         self.model.reset_metrics()
-        if in_a_row >= self._most_skipped:
-            self._refuse_to_go_on(in_a_row)
+
+    @property
+    def skipped_too_often(self) -> bool:
+        """Whether the last steps in a row were skipped, as many as `most_skipped`."""
+        return self._in_a_row.steps >= self._most_skipped
+
+    def skipped_error(self) -> TrainingDiverged:
+        """The error that says so, and what there is to go back to."""
+        return TrainingDiverged(
+            f"The gradient was not finite in {self._in_a_row.steps} steps in a row, up to step "
+            f"{self._step}; they changed nothing. {self._state.from_before(self._step)} Likely "
+            "causes: a learning rate that is too high for the batch, or a warm-up that is too "
+            "short; float16 without loss scaling; data with numbers that are not finite. A run "
+            "that goes on (--resume) has the same weights and the batches that follow; if it stops "
+            "again, begin a new one with a lower learning rate or a longer warm-up."
+        )
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -102,20 +116,6 @@ class IntervalLog(tf.keras.callbacks.Callback):
 
     def _findings(self, step, metrics):
         return [found for guard in self._guards if (found := guard.see(step, metrics))]
-
-    def _refuse_to_go_on(self, in_a_row):
-        try:
-            self._state.save()  # the weights, which these steps have left as they were
-        except DISK_ERRORS:
-            pass
-        raise TrainingDiverged(
-            f"The gradient was not finite in {in_a_row} steps in a row, up to step {self._step}; "
-            f"they changed nothing. {self._state.from_before(self._step)} Likely causes: a "
-            "learning rate that is too high for the batch, or a warm-up that is too short; "
-            "float16 without loss scaling; data with numbers that are not finite. A run that "
-            "goes on (--resume) has the same weights and the batches that follow; if it stops "
-            "again, begin a new one with a lower learning rate or a longer warm-up."
-        )
 
 
 def last_learning_rate(optimizer: tf.keras.optimizers.Optimizer) -> float:

@@ -4,10 +4,9 @@ It takes a compiled model and a function that gives the batches from any step on
 task. A run is a folder; see `run_folder`.
 """
 
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import tensorflow as tf
@@ -20,6 +19,7 @@ from albert_keras.training.periodic_evaluation import EvaluationCallback, Period
 from albert_keras.training.progress import TrainingProgress
 from albert_keras.training.run_log import DISK_ERRORS, RunLog, reason
 from albert_keras.training.saved_state import SavedState, TrainingDiverged
+from albert_keras.training.stopping import asked_to_stop
 from albert_keras.training.workers import (
     from_all_workers,
     has_several_workers,
@@ -40,6 +40,7 @@ def train(
     evaluation: PeriodicEvaluation | None = None,
     plateau: Plateau | None = None,
     most_skipped: int = 20,
+    asked: threading.Event | None = None,
     quiet: bool = False,
 ) -> int:
     """Trains to `total_steps`, from the newest saved step of the run in `folder`.
@@ -66,6 +67,8 @@ def train(
             None.
         most_skipped: int > 0, skipped steps in a row that end the run. Default 20: a scaled loss
             of float16 begins at 2^15, and may be halved in each of the first 15 steps.
+        asked: set when the run is to stop. Default None: by Ctrl-C and SIGTERM, as `asked_to_stop`
+            gives it.
         quiet: show no progress. Default False.
 
     Returns:
@@ -99,7 +102,7 @@ def train(
         if number < 1:
             raise ValueError(f"`{name}` must be at least 1. Received: {number}.")
     strategy = model.distribute_strategy
-    refuse_broken_pair(strategy)
+    refuse_broken_pair(strategy, model.optimizer)
     worker = worker_index(strategy)
     if has_several_workers(strategy):
         model.distribute_reduction_method = "first"  # Keras 2 would add up what the workers log
@@ -113,7 +116,7 @@ def train(
         hidden = quiet or worker > 0
         with (
             TrainingProgress(total_steps, start, tokens_per_step, quiet=hidden) as progress,
-            _asked_to_stop() as asked,
+            asked_to_stop() if asked is None else nullcontext(asked) as asked,
         ):
             log = RunLog(None if worker else folder, progress)
             log.forget_after(start)
@@ -135,13 +138,14 @@ def train(
                     )
                 )
             saver = _Saver(state, log, save_every)
+            callbacks += [saver, _EndOfSkipped(intervals, saver)]
             try:
                 model.fit(
                     # Finite: Keras 3 would fill up the last of its `steps_per_execution`.
                     batches_from(start).take(total_steps - start),
                     epochs=1,
                     steps_per_epoch=total_steps - start,
-                    callbacks=[*callbacks, saver],
+                    callbacks=callbacks,
                     verbose=0,
                     shuffle=False,  # Keras 3 warns that it would not
                 )
@@ -152,16 +156,43 @@ def train(
     return state.step
 
 
-def refuse_broken_pair(strategy: tf.distribute.Strategy) -> None:
-    """Raises ValueError where this Keras is known to fail under this strategy.
+def refuse_broken_pair(
+    strategy: tf.distribute.Strategy, optimizer: tf.keras.optimizers.Optimizer
+) -> None:
+    """Raises ValueError where this Keras is known to fail with this strategy or optimizer.
 
-    Measured with Keras 3.15: `fit` fails under MultiWorkerMirroredStrategy. Keras 2 does it.
+    Measured with Keras 3.15: `fit` fails under MultiWorkerMirroredStrategy, and the optimizer that
+    scales the loss of float16 does not count the steps that it skips, so that a run would end
+    early and repeat batches. Keras 2 does both.
     """
-    if is_keras_3() and isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        raise ValueError(
-            "Keras 3 cannot train under a MultiWorkerMirroredStrategy. Set TF_USE_LEGACY_KERAS=1 "
-            "before TensorFlow is imported, which makes tf.keras Keras 2."
-        )
+    if not is_keras_3():
+        return
+    if has_several_workers(strategy):
+        what = "under a MultiWorkerMirroredStrategy"
+    elif hasattr(optimizer, "inner_optimizer"):
+        what = "in float16 and go on exactly"
+    else:
+        return
+    raise ValueError(
+        f"Keras 3 cannot train {what}. Set TF_USE_LEGACY_KERAS=1 before TensorFlow is imported, "
+        "which makes tf.keras Keras 2."
+    )
+
+
+class _EndOfSkipped(tf.keras.callbacks.Callback):
+    """Saves and ends a run whose gradient was not finite in too many steps in a row.
+
+    The last of the callbacks: the step that it saves has been logged and evaluated.
+    """
+
+    def __init__(self, intervals, saver):
+        super().__init__()
+        self._intervals, self._saver = intervals, saver
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._intervals.skipped_too_often:
+            self._saver.try_to_save()  # the weights, which these steps have left as they were
+            raise self._intervals.skipped_error()
 
 
 class _Stop(tf.keras.callbacks.Callback):
@@ -185,13 +216,17 @@ class _Saver(tf.keras.callbacks.Callback):
     def __init__(self, state, log, every):
         super().__init__()
         self._state, self._log, self._every = state, log, every
-        self._step, self._failed = state.step, 0
+        self._step = self._saved = state.step
+        self._failed = 0
 
     def on_train_batch_end(self, batch, logs=None):
         before, self._step = self._step, self._state.step
         # Not a remainder of 0: one call stands for several steps with steps_per_execution.
-        if self._step // self._every == before // self._every:
-            return
+        if self._step // self._every > before // self._every:
+            self.try_to_save()
+
+    def try_to_save(self):
+        """Saves, or reports that the disk takes no more."""
         try:
             self._save()
         except DISK_ERRORS as error:
@@ -216,29 +251,8 @@ class _Saver(tf.keras.callbacks.Callback):
             ) from error
 
     def _save(self):
+        if self._saved == self._state.step:
+            return
         # The lines first: those of a saved step are never written again.
         self._state.save(first=self._log.write)
-
-
-@contextmanager
-def _asked_to_stop() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C or SIGTERM sets; the second ends the process at once."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in signals}
-
-    def stop(number, frame):
-        asked.set()
-        for other in signals:
-            signal.signal(other, before[other])
-
-    for number in signals:
-        signal.signal(number, stop)
-    try:
-        yield asked
-    finally:
-        for number in signals:
-            signal.signal(number, before[number])
+        self._saved = self._state.step

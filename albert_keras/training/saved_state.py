@@ -8,6 +8,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from albert_keras.run_folder import saved_steps
 from albert_keras.training.workers import from_all_workers
 
 _PARTIAL, _DAMAGED = ".saving-", "damaged-"
@@ -54,7 +55,7 @@ class SavedState:
         """
         for partial in self._folder.glob(f"{_PARTIAL}*"):  # of a killed process
             shutil.rmtree(partial, ignore_errors=True)
-        saved = self._saved_steps()
+        saved = saved_steps(self._folder)
         damage = {step: self._damage_of(step) for step in saved}
         whole = [step for step in saved if not damage[step]]
         if saved and not whole:
@@ -99,12 +100,12 @@ class SavedState:
             # The index, whose name comes last, makes it a save.
             for path in sorted(Path(partial).iterdir()):
                 path.replace(self._folder / path.name)
-        for step in self._saved_steps()[:-_KEPT]:
+        for step in saved_steps(self._folder)[:-_KEPT]:
             self._remove(step)
 
     def from_before(self, step: int | None) -> str:
         """A sentence: which save is from `step` or before, for a run that went wrong after it."""
-        steps = [saved for saved in self._saved_steps() if step is not None and saved <= step]
+        steps = [saved for saved in saved_steps(self._folder) if step is not None and saved <= step]
         if steps:
             return f"The state saved at step {steps[-1]} is from before."
         return "No saved state is from before."
@@ -133,10 +134,6 @@ class SavedState:
         if partial is not None:
             partial.cleanup()
         raise problem or OSError("another worker cannot write its own")
-
-    def _saved_steps(self) -> list[int]:
-        steps = (path.stem.removeprefix("step-") for path in self._folder.glob("step-*.index"))
-        return sorted(int(step) for step in steps if step.isdecimal())
 
     def _damage_of(self, step: int) -> str:
         """What is wrong with a save; empty when every tensor reads as it was written."""

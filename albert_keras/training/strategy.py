@@ -51,7 +51,7 @@ def strategy_named(name: str) -> tf.distribute.Strategy:
     return {**make, "multiworker": _multiworker, "tpu": _tpu}[name]()
 
 
-def rows_per_replica(
+def refuse_uneven_batch(
     batch_size: int, strategy: tf.distribute.Strategy, micro_batches: int = 1
 ) -> int:
     """The rows of a batch that each replica of `strategy` trains on.
@@ -61,8 +61,7 @@ def rows_per_replica(
 
     Example:
 
-    >>> rows_per_replica(32, tf.distribute.get_strategy(), micro_batches=4)
-    32
+    >>> refuse_uneven_batch(32, tf.distribute.get_strategy(), micro_batches=4)
     """
     replicas = strategy.num_replicas_in_sync
     parts = replicas * micro_batches
@@ -73,7 +72,6 @@ def rows_per_replica(
             f"Received: {batch_size}, {replicas} and {micro_batches}. Use {nearest} or "
             f"{nearest + parts}."
         )
-    return batch_size // replicas
 
 
 def _fitting():

@@ -8,6 +8,7 @@ Those of fine-tuning are means over seeds, with intervals for new seeds and new 
 
 import argparse
 import json
+import os
 import platform
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from albert_keras.json_file import read_json, write_json
+from albert_keras.report.machine import processor_name
 from examples.demo.library_task import read_rows
 from examples.demo.plots import plot_confusion, plot_finetuning, plot_pretraining
 
@@ -84,7 +86,7 @@ def collect(run):
         "machine": {
             "python": platform.python_version(),
             "system": platform.platform(),
-            "processor": _processor(),
+            "processor": f"{os.cpu_count()} x {processor_name()}",
             **{name: version(name) for name in ("tensorflow", "tf-keras", "albert-keras")},
         },
         "corpus": read_json(run / "corpus" / "summary.json"),
@@ -102,15 +104,6 @@ def collect(run):
 def _right(file):
     rows = read_rows(file)
     return [row["label"] == row["predicted"] for row in rows]
-
-
-def _processor():
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return f"{len(names)} x {names[0]}" if names else platform.processor()
 
 
 def results_table(results):
@@ -136,7 +129,7 @@ def results_table(results):
         "Masked language model",
         "[bold]ALBERT[/], nats a piece",
         f"[bold]{trained['mlm_loss']:.2f}[/]",
-        _range(trained.get("mlm_loss_interval"), "{:.2f}"),
+        "",
         pieces,
     )
     table.add_row("", "unigram entropy", f"{trained['unigram_entropy']:.2f}", "", "the same")
