@@ -65,21 +65,42 @@ def test_b_follows_a_or_is_from_a_sentence_of_another_document():
     assert abs(np.mean(weighted) - 0.5) < 3 * 0.5 / np.sqrt(len(weighted))
 
 
-def test_neither_lengths_nor_weights_tell_the_label():
-    lengths = {NSP_NEXT: [], NSP_RANDOM: []}
-    batch, _, _ = corpus(1, documents=40)
-    for step in range(40):
+def samples(seed, steps, of_row):
+    """`of_row(a, b)` of the weighted rows, apart by label; `a` and `b` are places in the corpus."""
+    found = {NSP_NEXT: [], NSP_RANDOM: []}
+    batch, _, bounds = corpus(seed, documents=40)
+    for step in range(steps):
         for _, a, b, label, weight in rows_of(batch, [step, 1], "nsp"):
             if weight:
-                lengths[label].append((len(a), len(b), len(a) + len(b)))
-    nexts, randoms = (np.array(lengths[label], float) for label in (NSP_NEXT, NSP_RANDOM))
+                found[label].append(of_row(a, b, bounds))
+    return np.array(found[NSP_NEXT], float), np.array(found[NSP_RANDOM], float)
+
+
+def assert_one_distribution(first, second):
+    """Two samples' Kolmogorov-Smirnov distance, at p = 1e-4."""
+    grid = np.arange(110)
+    shares = [np.searchsorted(np.sort(x), grid, "right") / len(x) for x in (first, second)]
+    bound = 2.23 * np.sqrt(1 / len(first) + 1 / len(second))
+    assert np.abs(shares[0] - shares[1]).max() < bound
+
+
+def sentence_ends_in(b, bounds):
+    """How many sentences end in B, and how many tokens after the last of these it goes on."""
+    ends = [end for end in bounds[b[0] // 100] if b[0] % 100 < end <= b[-1] % 100 + 1]
+    return len(ends), b[-1] % 100 + 1 - max(ends, default=b[0] % 100)
+
+
+def test_neither_lengths_nor_weights_tell_the_label():
+    nexts, randoms = samples(1, 40, lambda a, b, _: (len(a), len(b), len(a) + len(b)))
     for column in range(3):
-        first, second = nexts[:, column], randoms[:, column]
-        # Two samples of one distribution: Kolmogorov and Smirnov's distance at p = 1e-4.
-        grid = np.arange(110)
-        shares = [np.searchsorted(np.sort(x), grid, "right") / len(x) for x in (first, second)]
-        bound = 2.23 * np.sqrt(1 / len(first) + 1 / len(second))
-        assert np.abs(shares[0] - shares[1]).max() < bound
+        assert_one_distribution(nexts[:, column], randoms[:, column])
+
+
+def test_where_sentences_end_in_b_does_not_tell_the_label():
+    nexts, randoms = samples(7, 40, lambda a, b, bounds: sentence_ends_in(b, bounds))
+    for column in range(2):
+        assert_one_distribution(nexts[:, column], randoms[:, column])
+    assert abs(nexts[:, 0].mean() - randoms[:, 0].mean()) < 0.05
 
 
 def test_a_batch_of_one_document_has_no_example():

@@ -13,10 +13,7 @@ from albert_keras.layers.sop_head import (
     SOP_SWAPPED,
 )
 
-# Of next-sentence prediction: so many other rows are tried for one of another document, and so many
-# tokens at most are cut from the end of B.
-_CANDIDATES = 4
-_CUT = 16
+_CUT = 16  # tokens that are cut from the end of B at most, in next-sentence prediction
 
 
 def segment_pairs(
@@ -45,11 +42,12 @@ def segment_pairs(
         swapped    [CLS] t2 t3 t4 [SEP] t0 t1 [SEP]    segment_ids 0 0 0 0 0 1 1 1
 
     The other objectives take the same windows. With "none" every row is in order, with a weight of
-    0. With "nsp" (BERT's next-sentence prediction) B follows A in half of the rows; in the others
-    it is a part of another row of the batch, from a sentence of another document on, and just as
-    long. The last 1 to 16 tokens of B are cut in both, so nothing but the words tells them apart:
-    neither a length nor where B ends. A row for which no such part is found keeps its own B and
-    has a weight of 0, whatever was drawn for it.
+    0. With "nsp" (BERT's next-sentence prediction) B follows A in half of the rows, and in the
+    others it is that of another row, of another document. The rows of a batch are taken two by two
+    by the length of what follows A. In both rows of a couple B is as long as the shorter of the
+    two, but for its last 1 to 16 tokens, whatever is drawn then: the row's own B or the other
+    row's. So the labels have the same Bs and the same lengths, and only how A and B go together
+    tells them. A row whose couple is of one document keeps its own B and has a weight of 0.
 
     Args:
         chunks: a decoded batch of B chunks.
@@ -97,15 +95,17 @@ def segment_pairs(
     drawn = swap_draw % 2 == 1
     own_row = tf.range(batch)
     if objective == "nsp":
-        length_b, other = _random_b(chunks, end - middle, seed)
-        has_example = is_pair & other.found
+        other, has_example = _couples(chunks, end - middle, is_pair)
         random = has_example & drawn
+        row_b = tf.where(random, other, own_row)
+        shorter = tf.minimum(end - middle, tf.gather(end - middle, other))
+        longest = tf.where(has_example, shorter, end - middle)
         segments = _Segments(
             start_a=start,
             length_a=middle - start,
-            row_b=tf.where(random, other.row, own_row),
-            start_b=tf.where(random, other.start, middle),
-            length_b=length_b,
+            row_b=row_b,
+            start_b=tf.gather(middle, row_b),
+            length_b=tf.maximum(longest - 1 - _cuts(batch, seed), tf.minimum(longest, 1)),
             is_pair=is_pair,
         )
         labels = tf.where(random, NSP_RANDOM, NSP_NEXT)
@@ -144,20 +144,20 @@ class _Segments(NamedTuple):
     is_pair: tf.Tensor
 
 
-class _Other(NamedTuple):
-    """A part of another document for each row, [B] each: `row` of the batch, `start` in its chunk,
-    and whether one was found."""
+def _couples(chunks, lengths, is_pair):
+    """The row that each row is taken with, [B], and whether the two are pairs of two documents."""
+    batch = tf.shape(lengths)[0]
+    ranked = tf.argsort(tf.where(is_pair, lengths, lengths.dtype.max), stable=True)
+    neighbour = tf.minimum(tf.bitwise.bitwise_xor(tf.range(batch), 1), batch - 1)
+    other = tf.scatter_nd(ranked[:, None], tf.gather(ranked, neighbour), [batch])
+    document = chunks.units[:, : KEY_BYTES // chunks.units.dtype.size]
+    is_other = tf.reduce_any(tf.gather(document, other) != document, axis=-1)
+    return other, is_pair & tf.gather(is_pair, other) & is_other
 
-    row: tf.Tensor
-    start: tf.Tensor
-    found: tf.Tensor
 
-
-def _random_b(chunks, length_b, seed):
-    """The length of B once its end is cut, [B], and a part of another document that is as long."""
-    batch = tf.shape(length_b)[0]
+def _cuts(batch, seed):
     draws = tf.random.stateless_uniform(
-        [_CANDIDATES + 2, batch],
+        [batch],
         # Another stream than that of the window and the boundary.
         tf.random.experimental.stateless_fold_in(seed, 1, alg="philox"),
         minval=None,
@@ -165,25 +165,7 @@ def _random_b(chunks, length_b, seed):
         dtype=tf.uint32,
         alg="philox",
     )
-    length_b -= tf.clip_by_value(1 + _below(draws[-1], _CUT), 0, tf.maximum(length_b - 1, 0))
-
-    ahead = 1 + _below(draws[:_CANDIDATES], tf.maximum(batch - 1, 1))
-    rows = (tf.range(batch) + ahead) % batch  # [candidates, B]
-    document = chunks.units[:, : KEY_BYTES // chunks.units.dtype.size]
-    is_other = tf.reduce_any(tf.gather(document, rows) != document, axis=-1)
-    # From its second sentence on, as B is never the first of its own chunk either.
-    starts, sentences = chunks.sentence_starts[:, 1:], chunks.num_sentences[:, None]
-    real = tf.range(1, starts.shape[1] + 1) < sentences  # [B, K - 1]
-    tokens_from = tf.where(real, chunks.num_tokens[:, None] - starts, 0)
-    places = tf.reduce_sum(
-        tf.cast(tf.gather(tokens_from, rows) >= length_b[:, None], tf.int32), axis=-1
-    )
-    suits = is_other & (places > 0)  # [candidates, B]
-    first = tf.argmax(tf.cast(suits, tf.int32), axis=0, output_type=tf.int32)[:, None]
-    row = _pick(tf.transpose(rows), first[:, 0])
-    place = _below(draws[-2], tf.maximum(_pick(tf.transpose(places), first[:, 0]), 1))
-    start = _pick(tf.gather(starts, row), place)
-    return length_b, _Other(row, start, tf.reduce_any(suits, axis=0))
+    return _below(draws, _CUT)
 
 
 def _window(chunks, capacity, window_draw, boundary_draw):
