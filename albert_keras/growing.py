@@ -151,11 +151,12 @@ def _refuse_others(model, config):
         wrong.append(("always_project", True, False))
     if wrong:
         raise ValueError(
-            f"A model grows in {', '.join(SIZES)}; everything else must be what it was. Received: "
+            f"A model grows in {', '.join(SIZES)}, and shrinks in none; everything else must be "
+            "what it was. Received: "
             + "; ".join(f"{name} {before} -> {after}" for name, before, after in wrong)
             + ". Keep "
             + ", ".join(f"{name}={before!r}" for name, before, _ in wrong)
-            + ", or train the larger model from the start."
+            + ", or train that model from the start."
         )
     if layers_of(model)["encoder"].output_all_layers:
         raise ValueError(

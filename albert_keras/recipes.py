@@ -31,7 +31,8 @@ class PretrainingRecipe:
         pair_objective: "sop", sentence order; "nsp", the next sentence; or "none".
 
     Raises:
-        ValueError: long steps without a length, or not below the total.
+        ValueError: long steps without a length, or not below the total; or a length that is not
+            longer.
 
     Reference:
         ALBERT, sections 4.1 and 4.2 and appendix A.1, https://arxiv.org/abs/1909.11942
@@ -57,6 +58,11 @@ class PretrainingRecipe:
             raise ValueError(
                 "`long_steps` and `long_length` belong together. Received: "
                 f"{self.long_steps} and {self.long_length}."
+            )
+        if self.long_length is not None and self.long_length <= self.sequence_length:
+            raise ValueError(
+                "`long_length` must be above `sequence_length`. Received: "
+                f"{self.long_length} and {self.sequence_length}."
             )
         if not 0 <= self.long_steps < max(self.total_steps, 1):
             raise ValueError(

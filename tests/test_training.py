@@ -1,6 +1,7 @@
 """train: stopping it at any moment changes nothing."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,6 +59,36 @@ def test_a_run_that_is_killed_repeats_the_steps_since_its_last_save(tmp_path, un
     assert [(line["step"], line["loss"]) for line in lines(folder)] == [
         (line["step"], line["loss"]) for line in uninterrupted[0]
     ]
+
+
+def killed_at(step_of_death):
+    def die(step):
+        if step == step_of_death:
+            raise RuntimeError("killed")
+
+    return lambda start: batches_from(start, die)
+
+
+def test_a_save_between_two_lines_changes_no_line_of_a_run_that_goes_on(tmp_path):
+    options = {"log_every": 5, "save_every": 3}
+    run(tmp_path / "whole", **options)
+    with pytest.raises(Exception, match="(?i)ran out|end of sequence|insufficient|killed"):
+        run(tmp_path / "run", killed_at(8), **options)  # the save is of step 6 or 3, 5 was logged
+    run(tmp_path / "run", resume=True, **options)
+    ours, whole = (
+        [(line["step"], line["loss"]) for line in lines(tmp_path / name)]
+        for name in ("run", "whole")
+    )
+    assert ours == whole and [step for step, _ in ours] == [3, 5, 6, 9, 10, 12]
+
+
+def test_a_run_that_lost_its_saves_says_that_it_begins_again(tmp_path):
+    run(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "training")
+    run(tmp_path / "run", resume=True)
+    [event] = lines(tmp_path / "run", "events.jsonl")
+    assert (event["step"], event["kind"]) == (0, "begins_again")
+    assert len(lines(tmp_path / "run")) == STEPS // 2
 
 
 def test_a_run_of_several_steps_in_a_call_goes_on_to_the_bit(tmp_path):

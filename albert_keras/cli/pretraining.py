@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from albert_keras.checkpoint_folder import find_tokenizer
+from albert_keras.checkpoint_folder import find_checkpoint, find_tokenizer
 from albert_keras.cli.checks import refuse_duration, refuse_missing, refuse_schedule, refuse_share
 from albert_keras.cli.fields import Set, fields_in
 from albert_keras.cli.runs import (
@@ -27,7 +27,7 @@ from albert_keras.config import PRESETS, config_from
 from albert_keras.data.storage import is_remote
 from albert_keras.json_file import read_json
 from albert_keras.recipes import RECIPES, scaled_rate
-from albert_keras.run_folder import MODEL, REPORT, SCORES, run_recipe
+from albert_keras.run_folder import MODEL, REPORT, SCORES, SETTINGS, run_recipe
 
 # Without --recipe: the paper's, on rows and batches that any machine takes.
 USUAL = dataclasses.replace(RECIPES["paper"], sequence_length=128, batch_size=32)
@@ -100,7 +100,9 @@ def pretrain(
     long_length: Annotated[
         int | None, typer.Option(min=5, help="Sequence length of the last steps.")
     ] = None,
-    long_share: Annotated[float, typer.Option(help="Share of the steps at --long-length.")] = 0.1,
+    long_share: Annotated[
+        float | None, typer.Option(help="Share of the steps at --long-length. [default: 0.1]")
+    ] = None,
     batch: Annotated[
         int | None, typer.Option(min=1, help="Sequences in a step, on all devices. [default: 32]")
     ] = None,
@@ -164,6 +166,11 @@ def pretrain(
                 refuse_missing(path, flag)
     if init_from is not None and not Path(f"{init_from}.index").exists():
         refuse_missing(init_from, "--init-from")
+        if (init_from / SETTINGS).exists():
+            init_from = find_checkpoint(init_from)
+    for paths, flag in ((records, "--records"), (dev or (), "--dev")):
+        if len(set(paths)) < len(paths):
+            raise ValueError(f"{flag} must name different folders. Received: {', '.join(paths)}.")
     if weight and len(weight) != len(records):
         raise ValueError(
             f"--weight must be given once for each --records. Received: {len(weight)} and "
@@ -185,11 +192,11 @@ def pretrain(
         **_given(
             sequence_length=length, batch_size=batch, optimizer=optimizer, mask_rate=mask_rate
         ),
-        decay=decay,
+        decay=str(decay),
         micro_batches=micro_batches,
         seed=seed,
         ngram=ngram,
-        pair_objective=objective,
+        pair_objective=str(objective),
     )
     chosen = dataclasses.replace(
         chosen,
@@ -201,8 +208,13 @@ def pretrain(
         warmup = usual.warmup_steps / usual.total_steps
     refuse_schedule(chosen.learning_rate, warmup, steps)
     refuse_share(chosen.mask_rate, "--mask-rate")
-    if long_length is not None and not 0 < long_share < 1:
-        raise ValueError(f"--long-share must be above 0 and below 1. Received: {long_share}.")
+    if long_share is None:
+        long_share = 0.1
+    elif long_length is None or not 0 < long_share < 1:
+        raise ValueError(
+            "--long-share must be above 0 and below 1, and is that of --long-length. Received: "
+            f"{long_share} and {long_length or 'none'}."
+        )
     fields = fields_in(set_)
     positions = config_from(preset, fields).max_position_embeddings  # refuses what makes no model
     longest = max(chosen.sequence_length, long_length or 0)

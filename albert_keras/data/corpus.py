@@ -53,7 +53,8 @@ def read_documents(
         [['One. Two.', 'Three.']]
     """
     if sentences not in SENTENCE_MODES:
-        raise ValueError(f"`sentences` must be one of {SENTENCE_MODES}. Received: {sentences!r}.")
+        modes = ", ".join(SENTENCE_MODES)
+        raise ValueError(f"`sentences` must be one of {modes}. Received: {sentences!r}.")
     files = text_files(inputs)
     if field is None:
         for file in files:

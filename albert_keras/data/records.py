@@ -156,7 +156,9 @@ def check_arguments(layout: ChunkFormat, workers: int | None, shards: int | None
 def refuse_empty(counts: Counter, inputs: Sequence[str | Path]) -> None:
     """Raises ValueError for a corpus without text."""
     if not counts["tokens"]:
-        raise ValueError(f"The corpus is empty. Received: {_named(inputs)}, without any text.")
+        raise ValueError(
+            f"The corpus is empty. Received: {_named(inputs)}, without any text. Name others."
+        )
 
 
 def _named(inputs):

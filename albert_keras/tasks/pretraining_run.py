@@ -137,6 +137,7 @@ def pretrain(
                         evaluation=_on_the_way(pretrainer, corpora, recipe, folder, evaluate_every),
                         plateau=plateau,
                         asked=asked,
+                        run_steps=recipe.total_steps,
                         **options,
                     )
                     if reached < end or asked.is_set():

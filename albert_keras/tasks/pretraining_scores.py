@@ -158,8 +158,8 @@ def cross_evaluate(
     return {"pair_objective": pair_objective_of(pretrainer), **scores("none"), **pairs}
 
 
-def _mean_scores(name, total, loss, right, count=None):
-    total, loss, right = float(total), float(loss), float(right)
+def _mean_scores(name, loss, right, total, count=None):
+    loss, right, total = float(loss), float(right), float(total)
     counted = {count or f"{name}_examples": int(total)}
     if not total:  # a mean of nothing is no score
         return counted

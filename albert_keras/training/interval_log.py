@@ -18,7 +18,8 @@ class IntervalLog(tf.keras.callbacks.Callback):
 
     Every line goes to the guards, which are given the lines of a run that goes on as well. The
     metric `skipped_steps`, of a model that has it, is a sum: of the steps whose gradient was not
-    finite and which changed nothing. An interval of such steps alone has no means.
+    finite and which changed nothing. An interval of such steps alone has no means, and one without
+    any pair has no mean of pairs and no loss, which is the sum of both.
 
     Args:
         log: where the lines go, with those up to the step that the run begins with.
@@ -26,6 +27,8 @@ class IntervalLog(tf.keras.callbacks.Callback):
         state: of the run.
         total_steps: int, the last step.
         every: int > 0, steps of an interval.
+        save_every: int > 0, steps between two saves. Each ends an interval, so that a run that goes
+            on from it logs the same lines.
         tokens_per_step: int > 0.
         plateau: see `train`.
         most_skipped: see `train`.
@@ -39,13 +42,14 @@ class IntervalLog(tf.keras.callbacks.Callback):
         *,
         total_steps: int,
         every: int,
+        save_every: int,
         tokens_per_step: int,
         plateau: Plateau | None,
         most_skipped: int,
     ):
         super().__init__()
         self._log, self._progress, self._state = log, progress, state
-        self._total_steps, self._every = total_steps, every
+        self._total_steps, self._ends = total_steps, (every, save_every)
         self._tokens_per_step, self._most_skipped = tokens_per_step, most_skipped
         self._guards = [LossSpikes()] + ([Collapse(plateau)] if plateau else [])
         for line in log.earlier_metrics():
@@ -62,7 +66,7 @@ class IntervalLog(tf.keras.callbacks.Callback):
         skipped_before, self._skipped = self._skipped, round(float(logs.get("skipped_steps", 0)))
         self._in_a_row.see(self._step - before, self._skipped - skipped_before)
         ended = self.model.stop_training or self._step == self._total_steps
-        ended |= self._step // self._every > self._logged // self._every
+        ended |= any(self._step // every > before // every for every in self._ends)
         if not ended and not self.skipped_too_often:
             self._progress.advance(self._step)
             return
@@ -104,6 +108,9 @@ class IntervalLog(tf.keras.callbacks.Callback):
             metrics["skipped_steps"] = self._skipped
             if self._skipped >= self._step - self._logged:
                 metrics = {"skipped_steps": self._skipped}
+        empty = self._without_weight()
+        if empty:  # pairs, of a corpus that has few: their mean would be 0, and the loss a part
+            metrics = {n: v for n, v in metrics.items() if n not in {*empty, "loss"}}
         for name, value in metrics.items():
             if not math.isfinite(value):
                 raise self._state.diverged(name)
@@ -113,6 +120,13 @@ class IntervalLog(tf.keras.callbacks.Callback):
         metrics["tokens_per_second"] = tokens / (now - self._since)
         self._since = now
         return metrics
+
+    def _without_weight(self):
+        return [
+            metric.name
+            for metric in self.model.metrics
+            if isinstance(metric, tf.keras.metrics.Mean) and not float(metric.count.numpy())
+        ]
 
     def _findings(self, step, metrics):
         return [found for guard in self._guards if (found := guard.see(step, metrics))]

@@ -62,15 +62,15 @@ class LineLog:
         """Drops the lines of later steps, which a killed run had written but not saved."""
         if self._path.exists():
             kept = [line for line, its_step in self._lines() if its_step <= step]
-            write_file(self._path, "".join(kept))
+            write_file(self._path, b"".join(kept))
 
     def _lines(self):
         """Pairs of a line and its step."""
         if not self._path.exists():
             return []
-        lines = self._path.read_text().splitlines(keepends=True)
+        lines = self._path.read_bytes().splitlines(keepends=True)
         # One without an end is what a killed process did not finish.
-        lines = [line for line in lines if line.endswith("\n")]
+        lines = [line for line in lines if line.endswith(b"\n")]
         try:
             return [(line, int(json.loads(line)["step"])) for line in lines]
         except (ValueError, KeyError, TypeError) as error:

@@ -41,6 +41,7 @@ def train(
     plateau: Plateau | None = None,
     most_skipped: int = 20,
     asked: threading.Event | None = None,
+    run_steps: int | None = None,
     quiet: bool = False,
 ) -> int:
     """Trains to `total_steps`, from the newest saved step of the run in `folder`.
@@ -61,7 +62,7 @@ def train(
         total_steps: int > 0, steps from the very start.
         tokens_per_step: int > 0, B times S, for the speed that is shown.
         log_every: int > 0, steps that a line of metrics.jsonl averages. Default 50.
-        save_every: int > 0. Default 500.
+        save_every: int > 0. Default 500. A save ends a line's interval as well.
         evaluation: scores on held-out data while the run goes on. Default None.
         plateau: the level at which a run has learned nothing, which is then reported. Default
             None.
@@ -69,6 +70,8 @@ def train(
             of float16 begins at 2^15, and may be halved in each of the first 15 steps.
         asked: set when the run is to stop. Default None: by Ctrl-C and SIGTERM, as `asked_to_stop`
             gives it.
+        run_steps: int, steps of the run of which this is a part, for the display. Default None:
+            `total_steps`.
         quiet: show no progress. Default False.
 
     Returns:
@@ -113,12 +116,16 @@ def train(
         start = state.restore()
         if start >= total_steps:
             return start
-        hidden = quiet or worker > 0
+        shown = TrainingProgress(
+            run_steps or total_steps, start, tokens_per_step, quiet=quiet or worker > 0
+        )
         with (
-            TrainingProgress(total_steps, start, tokens_per_step, quiet=hidden) as progress,
+            shown as progress,
             asked_to_stop() if asked is None else nullcontext(asked) as asked,
         ):
             log = RunLog(None if worker else folder, progress)
+            if not start and log.earlier_metrics():
+                log.event(0, "begins_again", "No state is saved: the run begins again.")
             log.forget_after(start)
             intervals = IntervalLog(
                 log,
@@ -126,6 +133,7 @@ def train(
                 state,
                 total_steps=total_steps,
                 every=log_every,
+                save_every=save_every,
                 tokens_per_step=tokens_per_step,
                 plateau=plateau,
                 most_skipped=most_skipped,
@@ -151,7 +159,7 @@ def train(
                 )
                 saver.save_at_end()
             except TrainingDiverged as error:
-                log.event(state.step, "diverged", str(error))
+                log.event(state.step, "diverged", str(error), show=False)  # as the error it is
                 raise
     return state.step
 

@@ -44,9 +44,10 @@ class RunLog:
         numbers = {f"dev_{key}": score for key, score in scores.items() if _is_number(score)}
         self._add(self._evaluations, step, scores, numbers)
 
-    def event(self, step: int, kind: str, text: str) -> None:
+    def event(self, step: int, kind: str, text: str, *, show: bool = True) -> None:
         """Shows and logs something that happened, such as a spike of the loss."""
-        self._progress.say(f"step {step}: {text}")
+        if show:
+            self._progress.say(f"step {step}: {text}")
         self._add(self._events, step, {"kind": kind, "text": text}, {})
 
     def earlier_metrics(self) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ def refuse_uneven_batch(
         raise ValueError(
             f"`batch_size` must be a multiple of the {replicas} replicas times `micro_batches`. "
             f"Received: {batch_size}, {replicas} and {micro_batches}. Use {nearest} or "
-            f"{nearest + parts}."
+            f"{nearest + parts}, or fewer `micro_batches`."
         )
 
 
