@@ -181,7 +181,11 @@ def test_a_run_that_stays_at_its_plateau_is_named(tmp_path):
         return batches_from(0).take(1).cache().repeat()
 
     level = Plateau("loss", -1.0, 0, "Likely causes: a rate of 0.")
-    options = {"total_steps": 900, "log_every": 300}  # the rate is 0 from step 12 on
+    options = {
+        "total_steps": 900,
+        "log_every": 300,
+        "save_every": 900,
+    }  # the rate is 0 from step 12 on
     for name, plateau in (("above", level), ("below", level._replace(value=99.0))):
         run(tmp_path / name, the_first_again_and_again, plateau=plateau, **options)
     [event] = lines(tmp_path / "above", "events.jsonl")
