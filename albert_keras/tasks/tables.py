@@ -96,8 +96,8 @@ def _json_rows(file, columns):
         missing = [column for column in columns if column not in row]
         if missing:
             raise ValueError(
-                f"{where}: must have the keys {', '.join(columns)}. Received: "
-                f"{', '.join(row) or 'none'}, without {', '.join(missing)}."
+                f"{where}: must have the keys {', '.join(columns)}. Received: the keys "
+                f"{', '.join(row) or '(none)'}, without {', '.join(missing)}."
             )
         for column in columns:
             _refuse_lone_surrogate(row[column], f"{where}: `{column}`")

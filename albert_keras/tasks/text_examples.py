@@ -102,7 +102,7 @@ def read_text_examples(
                         f"{where}: a label must be one of {', '.join(labels)}. Received: {label!r}."
                     )
             if "id" in found:
-                found["id"] = _name(found["id"], where, "id")
+                found["id"] = _name(found["id"], where, "an id")
         except ValueError as error:
             if on_broken is None:
                 raise
@@ -122,18 +122,18 @@ def read_text_examples(
         )
 
 
-def _name(value, where, what="label"):
+def _name(value, where, what="a label"):
     if type(value) is int:  # not a bool, which is one of Python's whole numbers
         return str(value)
     if not isinstance(value, str):
         raise ValueError(
-            f"{where}: a {what} must be a string or a whole number. Received: {value!r}."
+            f"{where}: {what} must be a string or a whole number. Received: {value!r}."
         )
     if not value:
-        raise ValueError(f"{where}: every example needs a {what}. Received: an empty one.")
+        raise ValueError(f"{where}: every example needs {what}. Received: an empty one.")
     if "\t" in value or value.splitlines() != [value]:
         # Files of predictions have a line for each.
-        raise ValueError(f"{where}: a {what} must be one line without tabs. Received: {value!r}.")
+        raise ValueError(f"{where}: {what} must be one line without tabs. Received: {value!r}.")
     return value
 
 
