@@ -78,70 +78,68 @@ def read_text_examples(
     >>> list(read_text_examples("pairs.csv", TextColumns("a", "b", "same"), labels=["0", "1"]))
     [TextExample(id='0', text='Yes, I do', text_pair='I do', label='1', line=2)]
     """
-    known = labels and frozenset(labels)
-    wanted = {
-        field: column
-        for field in ("text", "text_pair", "label", "id")
-        if (column := getattr(columns, field)) is not None
-    }
+    fields = ("text", "text_pair", "label", "id")
+    wanted = [field for field in fields if getattr(columns, field) is not None]
+    places = [getattr(columns, field) for field in wanted]
+    labels = dict.fromkeys(labels or ())  # as a set, but in order
     empty = True
-    for row in read_rows(file, [*wanted.values()], header=columns.header, on_broken=on_broken):
+    for row in read_rows(file, places, header=columns.header, on_broken=on_broken):
         found = dict(zip(wanted, row.values, strict=True))
-        where = f"{name_of(file)}, line {row.line}"
         try:
-            for field in ("text", "text_pair"):
-                if field in found and not isinstance(found[field], str):
-                    raise ValueError(
-                        f"{where}: a text must be a string. Received: {found[field]!r:.60}."
-                    )
-            if "label" in found:
-                label = found["label"]
-                found["label"] = _number(label, where) if regression else _name(label, where)
-                if known and found["label"] not in known:
-                    raise ValueError(
-                        f"{where}: a label must be one of {', '.join(labels)}. Received: {label!r}."
-                    )
-            if "id" in found:
-                found["id"] = _name(found["id"], where, "an id")
+            example = TextExample(
+                id=_name(found["id"], "an id") if "id" in found else str(row.number),
+                text=_text(found["text"]),
+                text_pair=_text(found["text_pair"]) if "text_pair" in found else None,
+                label=_label(found["label"], labels, regression) if "label" in found else None,
+                line=row.line,
+            )
         except ValueError as error:
+            error = ValueError(f"{name_of(file)}, line {row.line}: {error}")
             if on_broken is None:
-                raise
+                raise error from None
             on_broken(error)
             continue
         empty = False
-        yield TextExample(
-            id=found.get("id", str(row.number)),
-            text=found["text"],
-            text_pair=found.get("text_pair"),
-            label=found.get("label"),
-            line=row.line,
-        )
+        yield example
     if empty:
         raise ValueError(
             f"A file of examples must have one. Received: {name_of(file)}, without any."
         )
 
 
-def _name(value, where, what="a label"):
-    if type(value) is int:  # not a bool, which is one of Python's whole numbers
-        return str(value)
+def _text(value):
     if not isinstance(value, str):
-        raise ValueError(
-            f"{where}: {what} must be a string or a whole number. Received: {value!r}."
-        )
-    if not value:
-        raise ValueError(f"{where}: every example needs {what}. Received: an empty one.")
-    if "\t" in value or value.splitlines() != [value]:
-        # Files of predictions have a line for each.
-        raise ValueError(f"{where}: {what} must be one line without tabs. Received: {value!r}.")
+        raise ValueError(f"a text must be a string. Received: {value!r:.60}.")
     return value
 
 
-def _number(value, where):
+def _label(value, labels, regression):
+    if regression:
+        return _number(value)
+    name = _name(value, "a label")
+    if labels and name not in labels:
+        raise ValueError(f"a label must be one of {', '.join(labels)}. Received: {name!r}.")
+    return name
+
+
+def _name(value, what):
+    if type(value) is int:  # not a bool, which is one of Python's whole numbers
+        return str(value)
+    if not isinstance(value, str):
+        raise ValueError(f"{what} must be a string or a whole number. Received: {value!r}.")
+    if not value:
+        raise ValueError(f"every example needs {what}. Received: an empty one.")
+    if "\t" in value or value.splitlines() != [value]:
+        # Files of predictions have a line for each.
+        raise ValueError(f"{what} must be one line without tabs. Received: {value!r}.")
+    return value
+
+
+def _number(value):
     try:
         number = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(f"{where}: a label must be a finite number. Received: {value!r}.")
+        raise ValueError(f"a label must be a finite number. Received: {value!r}.")
     return number
