@@ -79,6 +79,7 @@ def score_v1(questions: Iterable[Question], predictions: Mapping[str, str]) -> d
 
     Example:
 
+    >>> from albert_keras.tasks.squad.reading import Answer
     >>> question = Question("q1", "Who?", "Ada wrote.", (Answer("Ada", 0), Answer("Ada wrote", 0)))
     >>> score_v1([question], {"q1": "ada"})
     {'exact_match': 100.0, 'f1': 100.0}
@@ -138,6 +139,7 @@ def score_v2(
 
     Example:
 
+    >>> from albert_keras.tasks.squad.reading import Answer
     >>> questions = [Question("q1", "Who?", "Ada wrote.", (Answer("Ada", 0),)),
     ...              Question("q2", "When?", "Ada wrote.", (), is_impossible=True)]
     >>> score_v2(questions, {"q1": "Ada wrote", "q2": ""})["f1"]
@@ -187,6 +189,7 @@ def reachable_optimum(
 
     Example:
 
+    >>> from albert_keras.tasks.squad.reading import Answer
     >>> questions = [Question("q1", "Who?", "Ada wrote.", (Answer("Ada", 0),)),
     ...              Question("q2", "When?", "Ada wrote.", (), is_impossible=True)]
     >>> reachable_optimum(questions, {"q1": "Ada", "q2": "Ada"}, {"q1": -2.5, "q2": 0.5})
