@@ -19,8 +19,10 @@ from albert_keras.tasks.squad.answers import (
     spans_of_logits,
     write_predictions,
 )
-from albert_keras.tasks.squad.reading import Question
+from albert_keras.tasks.squad.reading import Question, read_squad
+from albert_keras.tasks.squad.scoring import score_v1
 from albert_keras.tasks.squad.windows import encode_windows
+from albert_keras.text.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.both_kerases
 
@@ -263,6 +265,34 @@ def test_without_null_odds_there_is_no_file_of_them(tmp_path):
         "nbest_predictions.json",
         "predictions.json",
     ]
+
+
+# ---- from a file to the score ----
+
+
+@pytest.mark.parametrize(
+    "name,right",
+    [
+        # Of 1,190 questions. "(2,70" of "(2,700,000" ends inside a piece.
+        ("xquad.en", {30: 1189}),
+        # In pieces of an English vocabulary, 17 German answers are longer than 30.
+        ("xquad.de", {30: 1173, 100: 1190}),
+    ],
+)
+def test_a_model_that_knows_the_answers_gets_them_right(data_folder, name, right):
+    questions = read_squad(data_folder / "squad" / f"{name}.json").questions
+    tokenizer = Tokenizer.load(data_folder / "vocabulary" / "30k-clean.model")
+    windows = encode_windows(questions, tokenizer)
+    for longest, expected in right.items():
+        parts = []
+        for rows in np.array_split(np.arange(len(windows.questions)), 40):
+            start, end = np.zeros([2, len(rows), 384])
+            start[np.arange(len(rows)), windows.start_positions[rows]] = 9
+            end[np.arange(len(rows)), windows.end_positions[rows]] = 9
+            parts.append(spans_of_logits(windows, rows, start, end, longest))
+        predictions = choose(best_candidates(questions, join_spans(parts)))
+        scores = score_v1(questions, predictions)
+        assert scores["exact_match"] == pytest.approx(100 * expected / 1190)
 
 
 # ---- what cannot be ----
