@@ -18,9 +18,10 @@ def main():
     commands.append(["benchmarks.depth"])
     if os.environ.get("ALBERT_KERAS_DATA"):
         commands += [["benchmarks.input_share"], ["benchmarks.data_pipeline"]]
-        commands += [["benchmarks.records_at_size"]]
+        commands += [["benchmarks.records_at_size"], ["benchmarks.finetuning_batches"]]
     else:
         print("input_share and data_pipeline need ALBERT_KERAS_DATA, or --corpus and --vocabulary")
+        print("finetuning_batches needs it, or --pairs and --vocabulary")
     for command in commands:
         subprocess.run([sys.executable, "-m", *command], env=environment, check=True)
 
