@@ -54,8 +54,8 @@ def spans_of_logits(
     """The best spans of each row by the head of SQuAD 1.1, a logit for each start and each end.
 
     All spans of the context are looked at that start where `max_context` says and are not too long.
-    The original pairs the 20 best starts with the 20 best ends of the whole row, which can leave
-    none.
+    The original pairs the 20 best starts with the 20 best ends of the whole row, question included,
+    which can leave none.
 
     Args:
         windows: of `encode_windows`.

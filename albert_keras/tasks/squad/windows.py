@@ -123,18 +123,8 @@ def encode_windows(
         query_ids, query_splits = tokenizer.encode_lines(texts)
         query_lengths = np.minimum(np.diff(query_splits), max_query_length)
         row = _cut(pieces, context_of[some], query_lengths, max_length - 3, doc_stride)
-        second_starts = query_lengths[row.questions] + 2
-        splits = np.concatenate([[0], np.cumsum(second_starts + row.lengths + 1)])
-        token_ids = np.full(splits[-1], tokenizer.sep_id, np.int32)
-        token_ids[splits[:-1]] = tokenizer.cls_id
-        query = _ranges(query_splits[row.questions], second_starts - 2)
-        token_ids[_ranges(splits[:-1] + 1, second_starts - 2)] = query_ids[query]
-        context = _ranges(splits[:-1] + second_starts, row.lengths)
-        token_ids[context] = pieces.ids[_ranges(row.first_pieces, row.lengths)]
-        max_context = np.zeros(len(token_ids), bool)
-        max_context[context] = _has_max_context(row)
-        row = row._replace(questions=row.questions + begin)
-        parts.append((token_ids, max_context, second_starts, *row))
+        filled = _fill(row, pieces.ids, query_ids, query_splits, query_lengths, tokenizer)
+        parts.append((*filled, *row._replace(questions=row.questions + begin)))
     token_ids, max_context, second_starts, *row = map(np.concatenate, zip(*parts, strict=True))
     row = _Rows(*row)
     starts, ends = _targets(questions, context_of, pieces, row, second_starts)
@@ -161,6 +151,7 @@ class _Rows(NamedTuple):
 
 
 def _cut(pieces, context_of, query_lengths, room, doc_stride):
+    """The rows of questions, `room` being the pieces that question and context have together."""
     room = room - query_lengths
     stride = np.minimum(doc_stride, room)
     first, end = pieces.splits[context_of], pieces.splits[context_of + 1]
@@ -169,6 +160,22 @@ def _cut(pieces, context_of, query_lengths, room, doc_stride):
     number = _ranges(np.zeros_like(counts), counts)
     first = first[questions] + number * stride[questions]
     return _Rows(questions, first, np.minimum(room[questions], end[questions] - first))
+
+
+def _fill(row, piece_ids, query_ids, query_splits, query_lengths, tokenizer):
+    """`token_ids`, `max_context` and `second_starts` of these rows, see `Windows`."""
+    query_lengths = query_lengths[row.questions]
+    second_starts = query_lengths + 2
+    splits = np.concatenate([[0], np.cumsum(second_starts + row.lengths + 1)])
+    token_ids = np.full(splits[-1], tokenizer.sep_id, np.int32)
+    token_ids[splits[:-1]] = tokenizer.cls_id
+    query = _ranges(query_splits[row.questions], query_lengths)
+    token_ids[_ranges(splits[:-1] + 1, query_lengths)] = query_ids[query]
+    context = _ranges(splits[:-1] + second_starts, row.lengths)
+    token_ids[context] = piece_ids[_ranges(row.first_pieces, row.lengths)]
+    max_context = np.zeros(len(token_ids), bool)
+    max_context[context] = _has_max_context(row)
+    return token_ids, max_context, second_starts
 
 
 def _has_max_context(row):
