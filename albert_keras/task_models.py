@@ -1,11 +1,14 @@
-"""The functional models of tasks: a linear head on the encoder."""
+"""The functional models of tasks: a head on the encoder."""
+
+from collections.abc import Mapping
 
 import tensorflow as tf
 
+from albert_keras.answerable_span_head import AnswerableSpanHead
 from albert_keras.model import config_of, pooled_output_of
 
 # The names that the layers of the heads have in their models.
-TASK_HEADS = ("classifier", "span_predictor", "multiple_choice")
+TASK_HEADS = ("classifier", "span_predictor", "answerable_span_predictor", "multiple_choice")
 
 
 def build_classifier(
@@ -77,12 +80,53 @@ def build_span_predictor(encoder: tf.keras.Model, dropout: float = 0.0) -> tf.ke
     config = config_of(encoder)
     logits = _linear(encoder.output["sequence_output"], 2, dropout, config, "span_predictor")
     outputs = {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
-    # Keras 2 names the losses of `fit` after the layers that give the outputs.
-    outputs = {
-        name: tf.keras.layers.Activation("linear", dtype="float32", name=name)(value)
-        for name, value in outputs.items()
-    }
-    return tf.keras.Model(encoder.input, outputs, name="albert_span_predictor")
+    return tf.keras.Model(encoder.input, named_outputs(outputs), name="albert_span_predictor")
+
+
+def build_answerable_span_predictor(
+    encoder: tf.keras.Model, dropout: float = 0.1
+) -> tf.keras.Model:
+    """The encoder with the likeliest answers of a passage, and whether there is one at all.
+
+    The head of SQuAD 2.0, where a question may have no answer. It shares the encoder's weights; the
+    pooler is not part of it. A row is `[CLS] question [SEP] passage [SEP]`, padded at its end;
+    question, `[SEP]` and padding are no answer, whatever they score.
+
+    This form predicts; `span_training.with_gold_starts` makes the one that trains.
+
+    Args:
+        encoder: a model of `build_albert`.
+        dropout: float in [0, 1), rate on the features of answerability. Default 0.1, as the
+            original.
+
+    Inputs of the model: the encoder's, S at least 5.
+
+    Outputs of the model, see `AnswerableSpanHead`:
+        start_positions: int32 `(B, 5)`, the likeliest first pieces.
+        start_log_probs: float32 `(B, 5)`, natural logarithms, falling.
+        end_positions: int32 `(B, 5, 5)`, for each start the likeliest last pieces.
+        end_log_probs: float32 `(B, 5, 5)`, given the start.
+        unanswerable_logits: float32 `(B,)`, above 0 where no answer is the likelier.
+
+    Raises:
+        ValueError: `encoder` is no model of `build_albert`, or `dropout` out of range.
+
+    Example:
+
+    >>> predictor = build_answerable_span_predictor(build_albert("tiny"))
+    >>> ids, segments = tf.constant([[2, 17, 3, 45, 99, 3]]), tf.constant([[0, 0, 0, 1, 1, 1]])
+    >>> inputs = {"token_ids": ids, "segment_ids": segments, "padding_mask": 0 * ids + 1}
+    >>> sorted(predictor(inputs)["start_positions"].numpy()[0, :3].tolist())  # [CLS], 45, 99
+    [0, 3, 4]
+
+    Reference:
+        https://github.com/google-research/albert, `create_v2_model` of squad_utils.py
+    """
+    config = config_of(encoder)
+    head = AnswerableSpanHead(dropout, config.initializer_range, name="answerable_span_predictor")
+    inputs = encoder.input
+    outputs = head(encoder.output["sequence_output"], inputs["segment_ids"], inputs["padding_mask"])
+    return tf.keras.Model(inputs, outputs, name="albert_answerable_span_predictor")
 
 
 def build_multiple_choice(encoder: tf.keras.Model, dropout: float = 0.1) -> tf.keras.Model:
@@ -129,6 +173,14 @@ def build_multiple_choice(encoder: tf.keras.Model, dropout: float = 0.1) -> tf.k
     unfold = _UnfoldChoices(dtype="float32", name="unfold_choices")
     outputs = {"logits": unfold(scores, inputs["token_ids"])}
     return tf.keras.Model(inputs, outputs, name="albert_multiple_choice")
+
+
+def named_outputs(outputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """The same, float32, each from a layer of that name: Keras 2 names the losses of `fit` so."""
+    return {
+        name: tf.keras.layers.Activation("linear", dtype="float32", name=name)(value)
+        for name, value in outputs.items()
+    }
 
 
 # No compute_output_shape here and below, see SOPHead.

@@ -18,7 +18,7 @@ def main():
     commands.append(["benchmarks.depth"])
     if os.environ.get("ALBERT_KERAS_DATA"):
         commands += [["benchmarks.input_share"], ["benchmarks.data_pipeline"]]
-        commands += [["benchmarks.records_at_size"]]
+        commands += [["benchmarks.records_at_size"], ["benchmarks.finetuning_batches"]]
     else:
         print("Without ALBERT_KERAS_DATA, those of the input and of records are left out.")
     for command in commands:

@@ -13,6 +13,7 @@ from albert_keras.config import SharingPattern
 from albert_keras.layers import SOP_IN_ORDER, SOP_SWAPPED
 from albert_keras.model import build_albert, build_pretrainer, config_of
 from albert_keras.task_models import (
+    build_answerable_span_predictor,
     build_classifier,
     build_multiple_choice,
     build_span_predictor,
@@ -41,6 +42,8 @@ def tiny(kind="encoder", **overrides):
         return filled(build_classifier(encoder, len(LABELS), dropout=0.25))
     if kind == "span_predictor":
         return filled(build_span_predictor(encoder, dropout=0.25))
+    if kind == "answerable_span_predictor":
+        return filled(build_answerable_span_predictor(encoder, dropout=0.25))
     if kind == "multiple_choice":
         return filled(build_multiple_choice(encoder, dropout=0.25))
     return filled(encoder)
@@ -196,7 +199,10 @@ def test_what_is_saved_is_loaded_to_the_bit(tmp_path, overrides):
         np.testing.assert_array_equal(outputs(loaded)[name], value)
 
 
-HEADS = ["pretrainer", "classifier", "span_predictor", "multiple_choice"]
+HEADS = [
+    *("pretrainer", "classifier"),
+    *("span_predictor", "answerable_span_predictor", "multiple_choice"),
+]
 
 
 @pytest.mark.parametrize("kind", HEADS)
@@ -213,9 +219,37 @@ def test_heads_are_saved_with_their_settings(tmp_path, kind):
     if kind == "pretrainer":
         settings = loaded.get_layer("masked_lm")
         assert (settings.max_predictions, settings.ngram, settings.rate) == (5, 2, 0.2)
+    elif kind == "answerable_span_predictor":
+        assert loaded.get_layer(kind).dropout == head["dropout"] == 0.25
     else:
         assert loaded.get_layer(f"{kind}_dropout").rate == head["dropout"] == 0.25
         assert head.get("labels") == labels
+
+
+def test_a_head_that_hugging_face_lacks_lies_beside_an_encoder_of_theirs(tmp_path):
+    model = tiny("answerable_span_predictor")
+    save_albert(model, tmp_path / "x")
+    config = json.loads((tmp_path / "x" / "config.json").read_text())
+    assert config["architectures"] == ["AlbertModel"]
+    tensors = load_file(tmp_path / "x" / "model.safetensors")
+    head = model.get_layer("answerable_span_predictor")
+    np.testing.assert_array_equal(
+        tensors["answerable_spans.end_dense.weight"], head.end_dense.kernel.numpy().T
+    )
+    theirs = {name for name in tensors if not name.startswith("answerable_spans.")}
+    assert len(tensors) - len(theirs) == 11 and all(name.startswith("albert.") for name in theirs)
+    # With the settings that are in no file of theirs, also where a tensor is left out.
+    edit_tensors(
+        tmp_path / "x", lambda t: t.update({"answerable_spans.old": np.zeros(2, np.float32)})
+    )
+    with pytest.warns(UserWarning, match="Left out: answerable_spans.old"):
+        loaded, _ = load_albert(tmp_path / "x", allow_unused=["answerable_spans.old"])
+    assert loaded.get_layer("answerable_span_predictor").dropout == 0.25
+    # Without our own file it is still known by its names.
+    (tmp_path / "x" / "albert_keras.json").unlink()
+    with pytest.warns(UserWarning, match="Left out: answerable_spans.old"):
+        loaded, _ = load_albert(tmp_path / "x", allow_unused=["answerable_spans.old"])
+    assert loaded.name == "albert_answerable_span_predictor"
 
 
 def test_an_encoder_keeps_the_longest_row_of_training_and_none_is_unknown(tmp_path):

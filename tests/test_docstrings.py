@@ -14,11 +14,13 @@ pytestmark = pytest.mark.both_kerases
 # Examples elsewhere need files of the reader's own.
 MODULES = [
     *("albert_keras.config", "albert_keras.model", "albert_keras.task_models"),
+    *("albert_keras.answerable_span_head", "albert_keras.span_training"),
     *("albert_keras.rebuilding", "albert_keras.reshaping", "albert_keras.growing"),
     *("albert_keras.pretraining_model", "albert_keras.optimizers", "albert_keras.masking"),
     *("albert_keras.schedule", "albert_keras.differences"),
     *("albert_keras.tasks.interval", "albert_keras.training.strategy", "albert_keras.xla_kernel"),
     *("albert_keras.report.figures", "albert_keras.report.markup"),
+    "albert_keras.tasks.squad.scoring",
     *(f"albert_keras.layers.{module.name}" for module in pkgutil.iter_modules(layers.__path__)),
 ]
 

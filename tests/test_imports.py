@@ -34,7 +34,9 @@ MAY_IMPORT = {
     "text": ["new_file", "json_file"],
     "model": ["config", "layers"],
     "pretraining_model": ["losses", "model", "backend"],
-    "task_models": ["model", "layers"],
+    "answerable_span_head": ["layers"],
+    "task_models": ["answerable_span_head", "model", "layers"],
+    "span_training": ["model", "task_models"],
     "rebuilding": ["config", "layers", "model", "backend"],
     "reshaping": ["config", "model", "rebuilding"],
     "growing": ["config", "model", "rebuilding", "reshaping"],
@@ -54,7 +56,7 @@ MAY_IMPORT = {
     "tasks": [
         *("config", "recipes", "model", "layers", "losses", "optimizers", "text", "data"),
         *("pretraining_model", "rebuilding", "growing", "checkpoints", "run_folder", "report"),
-        *("training", "masking", "new_file", "json_file"),
+        *("training", "masking", "new_file", "new_folder", "json_file"),
     ],
     "analysis": [
         *("config", "model", "layers", "text", "data", "checkpoints", "run_folder", "json_file"),

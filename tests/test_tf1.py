@@ -10,7 +10,9 @@ import tensorflow as tf
 from albert_keras.checkpoints.tf1 import CHECKPOINT, config_from_google, read_tf1, write_tf1
 from albert_keras.layers import SOP_IN_ORDER
 from albert_keras.model import build_albert, build_pretrainer, config_of
+from albert_keras.rebuilding import weights_in
 from albert_keras.task_models import (
+    build_answerable_span_predictor,
     build_classifier,
     build_multiple_choice,
     build_span_predictor,
@@ -94,6 +96,7 @@ BUILDERS = {
     "classifier": lambda encoder: build_classifier(encoder, 3),
     "regression": lambda encoder: build_classifier(encoder, 1),
     "span_predictor": build_span_predictor,
+    "answerable_span_predictor": build_answerable_span_predictor,
     "multiple_choice": build_multiple_choice,
 }
 # Where the file cannot say.
@@ -227,29 +230,64 @@ def test_a_head_of_one_logit_is_not_guessed(tmp_path):
         model_in(tmp_path / "three", head="multiple_choice")
 
 
-def test_a_span_predictor_leaves_out_the_pooler_that_theirs_keeps_and_says_so(tmp_path):
+@pytest.mark.parametrize("kind", ["span_predictor", "answerable_span_predictor"])
+def test_a_span_predictor_leaves_out_the_pooler_that_theirs_keeps_and_says_so(tmp_path, kind):
     def add(tensors):
         tensors["bert/pooler/dense/kernel"] = np.ones((24, 24), "f4")
         tensors["bert/pooler/dense/bias"] = np.ones(24, "f4")
 
-    model, fit = read_tf1(edited(tmp_path, add, "span_predictor"))
-    assert model.name == "albert_span_predictor"
+    model, fit = read_tf1(edited(tmp_path, add, kind))
+    assert model.name == f"albert_{kind}"
     assert set(fit.unused) == {"bert/pooler/dense/kernel", "bert/pooler/dense/bias"}
 
 
-def test_their_head_for_squad_2_is_refused_with_what_to_do(tmp_path):
-    def add(tensors):
-        tensors["start_logits/dense/kernel"] = np.ones((24, 1), "f4")
-        tensors["end_logits/dense_0/kernel"] = np.ones((48, 24), "f4")
-        tensors["answer_class/dense_1/kernel"] = np.ones((24, 1), "f4")
+# The variables that `create_v2_model` of their squad_utils.py makes, and `model`'s weights there.
+SQUAD2 = {
+    "start_logits/dense/kernel": ((24, 1), "start_score/kernel"),
+    "start_logits/dense/bias": ((1,), "start_score/bias"),
+    "end_logits/dense_0/kernel": ((48, 24), "end_dense/kernel"),
+    "end_logits/dense_0/bias": ((24,), "end_dense/bias"),
+    "end_logits/LayerNorm/gamma": ((24,), "LayerNorm/gamma"),
+    "end_logits/LayerNorm/beta": ((24,), "LayerNorm/beta"),
+    "end_logits/dense_1/kernel": ((24, 1), "end_score/kernel"),
+    "end_logits/dense_1/bias": ((1,), "end_score/bias"),
+    "answer_class/dense_0/kernel": ((48, 24), "answer_dense/kernel"),
+    "answer_class/dense_0/bias": ((24,), "answer_dense/bias"),
+    "answer_class/dense_1/kernel": ((24, 1), "answer_score/kernel"),
+}
 
-    folder = edited(tmp_path, add, "encoder")
-    patterns = ["start_logits/*", "end_logits/*", "answer_class/*"]
-    with pytest.raises(ValueError, match="SQuAD 2.0 is none of") as error:
+
+def test_their_head_for_squad_2_is_read_and_written_variable_by_variable(tmp_path):
+    rng = np.random.default_rng(3)
+    theirs = {name: rng.normal(size=shape).astype("f4") for name, (shape, _) in SQUAD2.items()}
+    # With the moments of a run, as their folders after fine-tuning have them.
+    slots = {f"{name}/adam_m": array for name, array in theirs.items()}
+    folder = edited(tmp_path, lambda t: t.update(theirs, **slots), "encoder")
+    encoder_weights = tensors_in(folder / CHECKPOINT)
+    model, fit = read_tf1(folder)
+    assert model.name == "albert_answerable_span_predictor" and not fit.missing
+    assert fit.state == len(SQUAD2) and all("pooler" in name for name in fit.unused)
+    head = model.get_layer("answerable_span_predictor")
+    assert head.dropout == 0.1  # of their script
+    weights = weights_in(head)
+    assert weights.keys() == {ours for _, ours in SQUAD2.values()}
+    for name, (_, ours) in SQUAD2.items():
+        np.testing.assert_array_equal(weights[ours].numpy(), theirs[name], err_msg=name)
+    write_tf1(model, tmp_path / "again")
+    written = tensors_in(tmp_path / "again" / CHECKPOINT)
+    expected = {n for n in encoder_weights if "pooler" not in n and not n.endswith("adam_m")}
+    assert written.keys() == expected
+    for name in expected:
+        np.testing.assert_array_equal(written[name], encoder_weights[name], err_msg=name)
+
+
+def test_a_part_of_their_head_for_squad_2_is_no_head(tmp_path):
+    def drop(tensors):
+        del tensors["end_logits/dense_1/bias"]
+
+    folder = edited(tmp_path, drop, "answerable_span_predictor")
+    with pytest.raises(ValueError, match=r"missing: end_logits/dense_1/bias \(1,\)"):
         model_in(folder)
-    assert all(f"{pattern!r}" in str(error.value) for pattern in patterns)
-    model, fit = read_tf1(folder, allow_unused=patterns)
-    assert model.name == "albert" and len(fit.unused) == 3
 
 
 MISFITS = {

@@ -24,6 +24,7 @@ import albert_keras
 from albert_keras.checkpoint_folder import CONFIG, WEIGHTS
 from albert_keras.checkpoints.filling import Fit, unmatched
 from albert_keras.checkpoints.head import (
+    WITHOUT_POOLER,
     build_head,
     check_head,
     head_fields,
@@ -73,8 +74,9 @@ def save_albert(
     are written as layers of their own, with equal copies.
 
     Args:
-        model: of `build_albert`, `build_pretrainer`, `build_classifier`, `build_span_predictor` or
-            `build_multiple_choice`.
+        model: of `build_albert`, `build_pretrainer`, `build_classifier`, `build_span_predictor`,
+            `build_answerable_span_predictor` or `build_multiple_choice`. Hugging Face has no class
+            for an answerable span predictor, and reads its encoder.
         folder: where to; it must not exist yet.
         tokenizer: saved with the model when given. Default None.
         labels: a classifier's label names, in the order of its logits.
@@ -197,7 +199,7 @@ def read_folder(
     if head["kind"] == "pretrainer" and tokenizer is not None:
         head = {"mask_id": tokenizer.mask_id, **head}  # which Hugging Face does not keep
     model = build_head(build_albert(config), head)
-    if head["kind"] == "span_predictor":
+    if head["kind"] in WITHOUT_POOLER:
         # Their older files have the pooler, which does nothing for this head.
         allow_unused = [*allow_unused, "*pooler.*"]
     fit = read_weights(model, groups, folder / WEIGHTS, allow_missing, allow_unused)
@@ -211,8 +213,9 @@ def is_folder(path: str | Path) -> bool:
 
 def load_head(folder: str | Path, *, allow_unused: Sequence[str] = ()) -> dict[str, Any]:
     """What stands on the encoder in a folder: `kind` ("encoder", "pretrainer", "classifier",
-    "span_predictor" or "multiple_choice") and `max_length`, pieces of the longest row of training
-    or None; of the last three `dropout`; of a classifier `labels`, in the order of its logits.
+    "span_predictor", "answerable_span_predictor" or "multiple_choice") and `max_length`, pieces of
+    the longest row of training or None; of the last four `dropout`; of a classifier `labels`, in
+    the order of its logits.
 
     Args:
         allow_unused: as `load_albert` was given it.

@@ -9,20 +9,25 @@ from albert_keras.layers.sop_head import PAIR_OBJECTIVES
 from albert_keras.model import build_pretrainer, layers_of, pair_objective_of
 from albert_keras.task_models import (
     TASK_HEADS,
+    build_answerable_span_predictor,
     build_classifier,
     build_multiple_choice,
     build_span_predictor,
 )
 
-# Hugging Face's classes, by the kind of model.
+# Hugging Face's classes, by the kind of model. Where they have none for a head it is the encoder's,
+# which reads what it knows from the file and says what it leaves.
 ARCHITECTURES = {
     "encoder": "AlbertModel",
     "pretrainer": "AlbertForPreTraining",
     "classifier": "AlbertForSequenceClassification",
     "span_predictor": "AlbertForQuestionAnswering",
+    "answerable_span_predictor": "AlbertModel",
     "multiple_choice": "AlbertForMultipleChoice",
 }
 MASKED_LM = "AlbertForMaskedLM"
+# These stand on the sequence output, and their models have no pooler.
+WITHOUT_POOLER = ("span_predictor", "answerable_span_predictor")
 # What `albert_keras.json` says of each kind: the arguments of its builder, and `max_length`, the
 # longest row of training.
 SETTINGS = {
@@ -33,6 +38,7 @@ SETTINGS = {
     ),
     "classifier": ("labels", "dropout"),
     "span_predictor": ("dropout",),
+    "answerable_span_predictor": ("dropout",),
     "multiple_choice": ("dropout",),
 }
 
@@ -66,7 +72,10 @@ def head_of(
             f"{', '.join(layers)}."
         )
     if kind is not None:
-        dropout = layers[f"{kind}_dropout"].rate if f"{kind}_dropout" in layers else 0.0
+        if kind == "answerable_span_predictor":
+            dropout = layers[kind].dropout
+        else:
+            dropout = layers[f"{kind}_dropout"].rate if f"{kind}_dropout" in layers else 0.0
         head = {"kind": kind, "dropout": dropout, "max_length": max_length}
         return head if labels is None else {**head, "labels": list(labels)}
     if "pooler" not in layers:
@@ -139,6 +148,8 @@ def head_in_file(names: Iterable[str], fields: Mapping[str, Any], where: str) ->
         return _pooled_head(architecture, fields, where)
     if "qa_outputs" in heads:
         return {"kind": "span_predictor", "dropout": 0.0, "max_length": None}
+    if "answerable_spans" in heads:  # of ours, in a folder that only theirs describes
+        return {"kind": "answerable_span_predictor", "dropout": 0.1, "max_length": None}
     kind = "pretrainer" if heads & {"predictions", "sop_classifier"} else "encoder"
     return {"kind": kind, "max_length": None}
 
@@ -180,6 +191,8 @@ def build_head(encoder: tf.keras.Model, head: Mapping[str, Any]) -> tf.keras.Mod
         return build_classifier(encoder, len(head["labels"]), head["dropout"])
     if kind == "span_predictor":
         return build_span_predictor(encoder, head["dropout"])
+    if kind == "answerable_span_predictor":
+        return build_answerable_span_predictor(encoder, head["dropout"])
     if kind == "multiple_choice":
         return build_multiple_choice(encoder, head["dropout"])
     return encoder

@@ -31,6 +31,13 @@ NAMES = Names(
         "classifier": "classifier",
         "span_predictor": "qa_outputs",
         "multiple_choice": "classifier",
+        # They have no such head: these names are ours.
+        "answer_start": "answerable_spans.start",
+        "answer_end_dense": "answerable_spans.end_dense",
+        "answer_end_norm": "answerable_spans.LayerNorm",
+        "answer_end": "answerable_spans.end",
+        "answerability_dense": "answerable_spans.answerability_dense",
+        "answerability": "answerable_spans.answerability",
     },
     weights=TORCH_WEIGHTS,
     exceptions={

@@ -172,8 +172,19 @@ def parts_of(model: tf.keras.Model) -> Iterator[Part]:
         # By what it was trained for: no other head of two columns is taken for it.
         yield from _dense(layers["sop"].objective, layers["sop"].dense)
     for head in TASK_HEADS:
-        if head in layers:
+        if head == "answerable_span_predictor" and head in layers:
+            yield from _answerable_spans(layers[head])
+        elif head in layers:
             yield from _dense(head, layers[head])
+
+
+def _answerable_spans(head):
+    yield from _dense("answer_start", head.start_score)
+    yield from _dense("answer_end_dense", head.end_dense)
+    yield from _norm("answer_end_norm", head.end_norm)
+    yield from _dense("answer_end", head.end_score)
+    yield from _dense("answerability_dense", head.answer_dense)
+    yield Part("answerability", "kernel", None, head.answer_score.kernel)
 
 
 def _dense(module, layer, index=None):

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_keras.checkpoints.filling import Fit, fill, take, unmatched
-from albert_keras.checkpoints.head import build_head
+from albert_keras.checkpoints.head import WITHOUT_POOLER, build_head
 from albert_keras.checkpoints.huggingface_config import (
     LayerGroups,
     from_huggingface,
@@ -55,6 +55,12 @@ NAMES = Names(
         "pooler": "bert/pooler/dense",
         "masked_lm_dense": "cls/predictions/transform/dense",
         "masked_lm_norm": "cls/predictions/transform/LayerNorm",
+        "answer_start": "start_logits/dense",
+        "answer_end_dense": "end_logits/dense_0",
+        "answer_end_norm": "end_logits/LayerNorm",
+        "answer_end": "end_logits/dense_1",
+        "answerability_dense": "answer_class/dense_0",
+        "answerability": "answer_class/dense_1",
     },
     weights=TENSORFLOW_WEIGHTS,
     exceptions={
@@ -69,8 +75,8 @@ NAMES = Names(
         "span_predictor/bias": ("cls/squad/output_bias", SAME),
     },
 )
-# Of their head for SQuAD 2.0.
-SQUAD2 = ("start_logits/*", "end_logits/*", "answer_class/*")
+# The scopes of their head for SQuAD 2.0.
+SQUAD2 = ("start_logits/", "end_logits/", "answer_class/")
 # Theirs "gelu" is the tanh form, in all of their models.
 ACTIVATIONS = {"gelu": "gelu_new", "relu": "relu"}
 
@@ -122,7 +128,7 @@ def read_tf1(
     allow_unused: Sequence[str] = (),
 ) -> tuple[tf.keras.Model, Fit]:
     """The model in a TF1 checkpoint: an encoder, a pretrainer, a classifier, a span predictor of
-    SQuAD 1.1 or a multiple-choice model.
+    SQuAD 1.1 or of 2.0 (an answerable one), or a multiple-choice model.
 
     A span predictor has no pooler; the one in the file is left out.
 
@@ -139,8 +145,7 @@ def read_tf1(
 
     Raises:
         ValueError: no or several checkpoints, another architecture, a damaged file, a head that
-            could be two, their head for SQuAD 2.0, or tensors that do not fit (all of them are
-            listed).
+            could be two, or tensors that do not fit (all of them are listed).
     """
     prefix, config_path = checkpoint_prefix(source), folder_of(source) / CONFIG
     found, get_tensor, state = open_checkpoint(prefix)
@@ -156,7 +161,7 @@ def read_tf1(
     layers = _layers(groups, str(config_path))
     kind = _kind(unmatched(found, allow_unused), found, head, prefix)
     model = build_head(build_albert(config), _head(kind, found))
-    if kind == "span_predictor":
+    if kind in WITHOUT_POOLER:
         allow_unused = [*allow_unused, "bert/pooler/*"]
     fit = fill(
         NAMES.tensors_of(model, layers),
@@ -241,19 +246,14 @@ def _layers(groups, where):
 
 
 def _kind(names, shapes, head, prefix):
-    squad2 = [name for name in names if name not in unmatched(names, SQUAD2)]
-    if squad2:
-        raise ValueError(
-            f"Google's head for SQuAD 2.0 is none of this library. Received: {prefix}, which has "
-            f"{', '.join(squad2)}. Its encoder can be loaded with {' '.join(map(repr, SQUAD2))} as "
-            "`allow_unused`."
-        )
     if "output_weights" in names:
         kinds = ["classifier"]
         if shapes["output_weights"][0] == 1:
             kinds.append("multiple_choice")
     elif "cls/squad/output_weights" in names:
         kinds = ["span_predictor"]
+    elif any(name.startswith(SQUAD2) for name in names):
+        kinds = ["answerable_span_predictor"]
     else:
         kinds = ["pretrainer" if any(name.startswith("cls/") for name in names) else "encoder"]
     if head is None and len(kinds) > 1:
@@ -275,7 +275,7 @@ def _head(kind, shapes):
     if kind == "classifier":
         labels = [f"LABEL_{index}" for index in range(shapes["output_weights"][0])]
         return {"kind": kind, "labels": labels, "dropout": 0.1}
-    if kind == "multiple_choice":
+    if kind in ("multiple_choice", "answerable_span_predictor"):
         return {"kind": kind, "dropout": 0.1}
     if kind == "span_predictor":
         return {"kind": kind, "dropout": 0.0}

@@ -1,0 +1,347 @@
+"""EncodedRows: the examples of a task as piece ids, made once and then read from a cache."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.data.shards import sha256_of
+from albert_keras.json_file import read_json, write_json
+from albert_keras.new_folder import new_folder
+from albert_keras.text.packing import BYTES_PER_PIECE, Rows, text_rows
+from albert_keras.text.tokenizer import Tokenizer
+from albert_keras.text.utf8 import valid_utf8
+
+# Examples that are tokenised, sorted or predicted at once.
+BLOCK_EXAMPLES = 2048
+
+# To be raised when the same sources would give other rows.
+_VERSION = 1
+_DESCRIPTION = "rows.json"
+_TARGET = "target."
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EncodedRows:
+    """Rows of piece ids, special ones included, with what a model is to say about them.
+
+    As a rule a row is an example. In multiple choice an example has a row for each choice, and
+    `choices` says how many.
+
+        two pairs              ids             2 7 8 3 5 3 2 9 3 6 4 3
+                               lengths         6 6
+                               second_starts   4 3
+                               targets         {"logits": [1, 0]}
+
+    Args:
+        ids: uint16 or int32 `(T,)`, the pieces of all R rows, one row after the other.
+        lengths: int32 `(R,)`, of each row.
+        second_starts: int32 `(R,)`, the position at which segment 1 begins; the row's length where
+            there is none.
+        targets: arrays `(N, ...)` by the model's output that they are for; may be empty.
+        choices: int32 `(N,)`, the rows of each example. Default None: a row is an example.
+
+    Raises:
+        ValueError: the arrays do not belong together.
+
+    Example:
+        >>> rows = EncodedRows(ids, lengths, second_starts, {"logits": labels})
+        >>> len(rows.take(np.array([3, 1, 4])))
+        3
+    """
+
+    ids: np.ndarray
+    lengths: np.ndarray
+    second_starts: np.ndarray
+    targets: Mapping[str, np.ndarray]
+    choices: np.ndarray | None = None
+
+    def __post_init__(self):
+        sizes = {name: len(target) for name, target in self.targets.items()}
+        rows = len(self) if self.choices is None else int(self.choices.sum())
+        if (
+            len(self.ids) != self.splits[-1]
+            or not len(self.lengths) == len(self.second_starts) == rows
+            or any(size != len(self) for size in sizes.values())
+        ):
+            raise ValueError(
+                "Rows, their pieces and their targets must belong together. Received: "
+                f"{len(self.ids)} pieces for lengths that add up to {self.splits[-1]}, "
+                f"{len(self.second_starts)} starts for {len(self.lengths)} rows, "
+                f"{len(self)} examples of {rows} rows, and targets {sizes}."
+            )
+
+    def __len__(self):
+        """N, the number of examples."""
+        return len(self.lengths if self.choices is None else self.choices)
+
+    @functools.cached_property
+    def splits(self) -> np.ndarray:
+        """int64 `(R + 1,)`: row r is `ids[splits[r]:splits[r + 1]]`."""
+        return _splits(self.lengths)
+
+    @functools.cached_property
+    def example_lengths(self) -> np.ndarray:
+        """int32 `(N,)`, of the longest row of each example."""
+        if self.choices is None:
+            return self.lengths
+        return np.maximum.reduceat(self.lengths, _splits(self.choices)[:-1])
+
+    def take(self, examples: np.ndarray) -> "EncodedRows":
+        """The examples with these int `(n,)` places, in that order."""
+        rows, choices = examples, None
+        if self.choices is not None:
+            choices = self.choices[examples]
+            rows = _ranges(_splits(self.choices)[examples], choices)
+        lengths = np.asarray(self.lengths[rows])
+        return EncodedRows(
+            np.asarray(self.ids[_ranges(self.splits[rows], lengths)]),
+            lengths,
+            np.asarray(self.second_starts[rows]),
+            {name: np.asarray(target[examples]) for name, target in self.targets.items()},
+            choices,
+        )
+
+    def blocks(self, size: int = BLOCK_EXAMPLES) -> Iterator["EncodedRows"]:
+        """The examples in their order, at most `size` at a time."""
+        for start in range(0, len(self), size):
+            yield self.take(np.arange(start, min(start + size, len(self))))
+
+    @staticmethod
+    def of(
+        rows: Rows,
+        vocab_size: int,
+        targets: Mapping[str, np.ndarray],
+        choices: np.ndarray | None = None,
+    ) -> "EncodedRows":
+        """From rows that `albert_keras.text.packing` assembled.
+
+        Args:
+            rows: of TensorFlow's eager tensors.
+            vocab_size: V, which tells whether an id has room in two bytes.
+            targets, choices: as of the class.
+        """
+        return EncodedRows(
+            rows.token_ids.values.numpy().astype(np.uint16 if vocab_size <= 1 << 16 else np.int32),
+            rows.token_ids.row_lengths().numpy().astype(np.int32),
+            rows.second_starts.numpy(),
+            targets,
+            choices,
+        )
+
+    @staticmethod
+    def concatenated(blocks: Iterable["EncodedRows"]) -> "EncodedRows":
+        """The examples of several, in memory. Raises ValueError where there are none."""
+        blocks = list(blocks)
+        _refuse_none(blocks)
+        arrays = [_arrays(block) for block in blocks]
+        return _from_arrays({name: np.concatenate([a[name] for a in arrays]) for name in arrays[0]})
+
+
+def encoded_blocks(
+    examples: Iterable[tuple[Sequence[str], Mapping[str, Any]]],
+    tokenizer: Tokenizer,
+    max_length: int,
+) -> Iterator[EncodedRows]:
+    """Tokenizes a stream of examples, some thousand at a time: only those are in memory.
+
+    Args:
+        examples: pairs of an example's texts, one or two and always as many, and its targets:
+            numbers, or arrays of one shape, by the model's output that they are for. Whole numbers
+            become int32, others float32.
+        tokenizer: gives the ids, by the op that serves as well.
+        max_length: int > 2, the longest row; of pairs > 3. See `text_rows`.
+
+    Example:
+        >>> examples = [(("Who came?", "Nobody came."), {"logits": 1})]
+        >>> next(encoded_blocks(examples, tokenizer, max_length=128)).lengths
+    """
+
+    @functools.cache
+    def encoder(texts):  # how many an example has
+        signature = [tf.TensorSpec([None], tf.string)] * texts
+        return tf.function(
+            lambda first, second=None: text_rows(first, tokenizer, max_length, second),
+            input_signature=signature,
+        )
+
+    examples = iter(examples)
+    while block := list(islice(examples, BLOCK_EXAMPLES)):
+        columns = zip(*(texts for texts, _ in block), strict=True)
+        columns = [valid_utf8(column) for column in columns]
+        yield EncodedRows.of(
+            encoder(len(columns))(*columns),
+            tokenizer.vocab_size,
+            {name: _numbers([targets[name] for _, targets in block]) for name in block[0][1]},
+        )
+
+
+def cached_rows(
+    folder: str | Path,
+    blocks: Callable[[], Iterable[EncodedRows]],
+    *,
+    sources: Iterable[str | Path],
+    tokenizer: Tokenizer,
+    max_length: int,
+    settings: Mapping[str, Any],
+) -> EncodedRows:
+    """The rows that `blocks` gives, made once and read from `folder` from then on.
+
+    What was made is found again by a hash of all that shaped it, so other sources or settings make
+    another entry and nothing is ever out of date. An entry is written whole or not at all. Its
+    arrays are mapped into memory, not read into it.
+
+    Args:
+        folder: of the cache; made when missing. What is in it can be removed at any time.
+        blocks: makes the rows, block by block.
+        sources: the files that `blocks` reads, in its order. Their content counts, not their name.
+        tokenizer: gives the ids.
+        max_length: the longest row.
+        settings: whatever else shapes the rows, as JSON can hold it: task, columns, labels, ....
+
+    Warns:
+        UserWarning: an entry is damaged; it is made again.
+
+    Raises:
+        ValueError: `blocks` gives no example, or blocks of different targets.
+
+    Example:
+        >>> rows = cached_rows(
+        ...     "cache", lambda: encoded_blocks(examples(), tokenizer, 128), sources=["train.tsv"],
+        ...     tokenizer=tokenizer, max_length=128, settings={"task": "rte"})
+    """
+    shaped_by = {
+        "version": _VERSION,
+        "sources": [sha256_of(str(source)) for source in sources],
+        "tokenizer": tokenizer.sha256,
+        "max_length": max_length,
+        "bytes_per_piece": BYTES_PER_PIECE,
+        "settings": dict(settings),
+    }
+    key = hashlib.sha256(json.dumps(shaped_by, sort_keys=True).encode()).hexdigest()
+    target = Path(folder) / key
+    rows = _read(target)
+    if rows is not None:
+        return rows
+    damaged = target.exists()
+    try:
+        with new_folder(target, replace=damaged) as partial:
+            _write(partial, blocks(), shaped_by)
+    except (ValueError, OSError):
+        # Another process may have been faster: its rows are as good.
+        rows = _read(target)
+        if rows is None:
+            raise
+        return rows
+    return _read(target)
+
+
+def _write(folder, blocks, shaped_by):
+    files = {}
+    try:
+        for block in blocks:
+            for name, array in _arrays(block).items():
+                if name not in files:
+                    files[name] = _NpyFile(folder / f"{name}.npy", array)
+                files[name].append(array)
+        _refuse_none(files)
+    finally:
+        for file in files.values():
+            file.close()
+    sums = {name: sha256_of(str(folder / f"{name}.npy")) for name in files}
+    write_json(folder / _DESCRIPTION, {"shaped_by": shaped_by, "sha256": sums})
+
+
+def _read(folder):
+    """The rows in a folder, or None where there are none or they are damaged."""
+    if not folder.exists():
+        return None
+    try:
+        sums = read_json(folder / _DESCRIPTION, ["sha256"])["sha256"]
+        arrays = {}
+        for name, expected in sums.items():
+            path = folder / f"{name}.npy"
+            if sha256_of(str(path)) != expected:
+                raise ValueError(f"{path} has another sha256 than when it was written")
+            arrays[name] = np.load(path, mmap_mode="r")
+        return _from_arrays(arrays)
+    except (ValueError, KeyError, AttributeError, OSError, tf.errors.OpError) as error:
+        warnings.warn(
+            f"The encoded rows in {folder} are damaged and are made again: {error}", stacklevel=3
+        )
+        return None
+
+
+class _NpyFile:
+    """A .npy file that grows by blocks along its first axis."""
+
+    def __init__(self, path, like):
+        self._path, self._dtype, self._shape = path, like.dtype, like.shape[1:]
+        self._file, self._rows = path.open("wb"), 0
+        self._write_header()
+
+    def append(self, block):
+        if block.dtype != self._dtype or block.shape[1:] != self._shape:
+            raise ValueError(
+                f"{self._path.stem} must be alike in all examples. Received: {block.dtype} "
+                f"{block.shape[1:]} after {self._dtype} {self._shape}."
+            )
+        self._rows += len(block)
+        self._file.write(np.ascontiguousarray(block).data)
+
+    def close(self):
+        self._file.seek(0)
+        self._write_header()
+        self._file.close()
+
+    def _write_header(self):
+        # NumPy gives it the same size for any number of rows, so that it can be written again.
+        descr = np.lib.format.dtype_to_descr(self._dtype)
+        header = {"descr": descr, "fortran_order": False, "shape": (self._rows, *self._shape)}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+
+def _arrays(rows):
+    """All arrays by name, each of which grows along its first axis."""
+    arrays = {"ids": rows.ids, "lengths": rows.lengths, "second_starts": rows.second_starts}
+    if rows.choices is not None:
+        arrays["choices"] = rows.choices
+    return arrays | {_TARGET + name: target for name, target in rows.targets.items()}
+
+
+def _from_arrays(arrays):
+    targets = {
+        name.removeprefix(_TARGET): array
+        for name, array in arrays.items()
+        if name.startswith(_TARGET)
+    }
+    fields = {name: array for name, array in arrays.items() if not name.startswith(_TARGET)}
+    return EncodedRows(**fields, targets=targets)
+
+
+def _refuse_none(blocks):
+    if not blocks:
+        raise ValueError("There must be examples to encode. Received: none.")
+
+
+def _numbers(values):
+    array = np.asarray(values)
+    return array.astype(np.int32 if array.dtype.kind in "biu" else np.float32)
+
+
+def _splits(lengths):
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def _ranges(starts, lengths):
+    """start, start + 1, ..., start + length - 1 of each, one after the other."""
+    ends = np.cumsum(lengths, dtype=np.int64)
+    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - ends + lengths, lengths)
