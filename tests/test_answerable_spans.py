@@ -9,6 +9,7 @@ import tensorflow as tf
 from albert_keras.answerable_span_head import BEAM, AnswerableSpanHead, answer_mask
 from albert_keras.model import build_albert, config_of, encoder_of
 from albert_keras.rebuilding import weights_in
+from albert_keras.reshaping import resize_vocabulary, with_sharing
 from albert_keras.span_training import span_losses, with_gold_starts
 from albert_keras.task_models import (
     build_answerable_span_predictor,
@@ -469,3 +470,12 @@ def test_fit_learns_where_the_answer_is_and_whether_there_is_one():
 def test_what_makes_no_model_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_model_keeps_its_numbers_in_another_shape():
+    predictor, _ = predictor_and_values(dropout=0.2)
+    for new in (resize_vocabulary(predictor, 110), with_sharing(predictor, "none")):
+        assert new.get_layer("answerable_span_predictor").dropout == 0.2
+        for name, value in predictor(ROWS).items():
+            if not name.endswith("positions"):
+                np.testing.assert_allclose(new(ROWS)[name], value, rtol=1e-5, atol=1e-5)
