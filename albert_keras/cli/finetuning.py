@@ -79,6 +79,7 @@ def finetune(
     import tensorflow as tf
 
     from albert_keras.checkpoints import load_albert, load_head, save_albert
+    from albert_keras.checkpoints.head import WITHOUT_POOLER
     from albert_keras.model import build_albert, config_of, encoder_of
     from albert_keras.task_models import build_classifier
     from albert_keras.tasks import classification
@@ -96,7 +97,7 @@ def finetune(
             f"convert {model} DEST --vocab FILE` adds it."
         )
     head, config = load_head(folder), config_of(loaded)
-    if head["kind"] == "span_predictor" and not from_scratch:
+    if head["kind"] in WITHOUT_POOLER and not from_scratch:
         raise ValueError(
             "--model must have a pooler, on which a classifier stands. Received: "
             f"{model}, a span predictor, which has none. Name the model that it was made from."
