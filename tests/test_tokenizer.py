@@ -245,6 +245,27 @@ def check_spans(tokenizer, text):
     assert not tokenizer.encode(" ".join(text[index] for index in visible)), (text, visible)
 
 
+def test_offsets_of_many_lines_are_those_of_each(tiny):
+    ids, starts, ends, splits = tiny["lower"].encode_lines_with_offsets(CASES)
+    for index, text in enumerate(CASES):
+        own = slice(splits[index], splits[index + 1])
+        spans = list(zip(starts[own].tolist(), ends[own].tolist(), strict=True))
+        assert (ids[own].tolist(), spans) == tiny["lower"].encode_with_offsets(text)
+    assert [part.tolist() for part in tiny["lower"].encode_lines_with_offsets([])] == [
+        [],
+        [],
+        [],
+        [0],
+    ]
+
+
+def test_a_long_text_takes_memory_for_its_pieces_not_for_their_square(letters):
+    text = "ab c" * 100_000  # of which a copy for each piece would be 120 GB
+    _, spans = letters.encode_with_offsets(text)
+    found = [span for span in spans if span[0] < span[1]]
+    assert found[-3:] == [(399_996, 399_997), (399_997, 399_998), (399_999, 400_000)]
+
+
 def test_graph_offsets_are_the_same_in_bytes(tiny):
     ids, starts, ends = tiny["lower"].tokenize_with_offsets(tf.constant(CASES))
     for text, row, first, last in zip(

@@ -15,6 +15,7 @@ from albert_keras.text.sentencepiece import SentencepieceModel
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.tokenizer_folder import agreed_settings
 from albert_keras.text.vocabulary import CLS, MASK, PAD, SEP, UNK, bake, parse_vocabulary
+from albert_keras.text.words import row_ids
 
 # What str.isspace() accepts, in RE2's words.
 _LEADING_SPACE = "^[\\s\\x0b\\x1c-\\x1f\\x{85}\\pZ]+"
@@ -123,16 +124,20 @@ class SentencepieceTokenizer(Tokenizer):
     def _tokenize_with_offsets(self, valid_texts):
         ids, starts, ends = self._op.tokenize_with_offsets(valid_texts)
         first, last = starts.values, ends.values
-        own_text = tf.gather(valid_texts, ids.value_rowids())
-        surface = tf.strings.substr(own_text, first, last - first)
+        # One string: a copy of its text for each piece would take the square of the text's length.
+        sizes = tf.cast(tf.strings.length(valid_texts), tf.int64)
+        joined, begins = tf.strings.reduce_join(valid_texts), tf.cumsum(sizes, exclusive=True)
+        begin = tf.gather(begins, row_ids(ids.row_splits, tf.size(ids.values, out_type=tf.int64)))
+        surface = tf.strings.substr(joined, begin + first, last - first)
         visible = tf.strings.regex_replace(surface, _LEADING_SPACE, "")
         first += tf.cast(tf.strings.length(surface) - tf.strings.length(visible), tf.int64)
         if self._digit_comma:
             ids, first, last = self._digit_comma.cut_spans(ids, visible, first)
         # SentencePiece gives a character that becomes several pieces to the last of them and
         # leaves the others empty.
-        own_text = tf.gather(valid_texts, ids.value_rowids())
-        four_bytes = tf.strings.substr(own_text, first, tf.zeros_like(first) + 4)
+        text = row_ids(ids.row_splits, tf.size(ids.values, out_type=tf.int64))
+        left = tf.gather(sizes, text) - first
+        four_bytes = tf.strings.substr(joined, tf.gather(begins, text) + first, tf.minimum(left, 4))
         character = tf.strings.substr(four_bytes, 0, 1, unit="UTF8_CHAR")
         shared = (first == last) & (ids.values != self._lone_marker_id)
         last += tf.where(shared, tf.cast(tf.strings.length(character), tf.int64), 0)

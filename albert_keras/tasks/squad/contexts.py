@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.text.tokenizer import Tokenizer
-from albert_keras.text.utf8 import valid_utf8
 
 _CONTEXTS_AT_ONCE = 128
 
@@ -37,20 +36,10 @@ def encode_contexts(contexts: Sequence[str], tokenizer: Tokenizer) -> Pieces:
     """
     parts = []
     for begin in range(0, len(contexts), _CONTEXTS_AT_ONCE):
-        texts = valid_utf8(list(contexts[begin : begin + _CONTEXTS_AT_ONCE]))
-        ids, starts, ends = tokenizer.tokenize_with_offsets(texts)
-        texts = texts.numpy()
-        data = np.frombuffer(b"".join(texts), np.uint8)
-        # A byte that does not continue a character begins one.
-        characters = np.concatenate([[0], np.cumsum((data & 0xC0) != 0x80)])
-        counts = ids.row_lengths().numpy()
-        text_start = np.cumsum([0, *map(len, texts[:-1])])
-        byte = np.repeat(text_start, counts)
-        spans = [
-            characters[byte + offsets.values.numpy()] - characters[byte]
-            for offsets in (starts, ends)
-        ]
-        parts.append((ids.values.numpy(), *spans, counts))
+        *encoded, splits = tokenizer.encode_lines_with_offsets(
+            contexts[begin : begin + _CONTEXTS_AT_ONCE]
+        )
+        parts.append((*encoded, np.diff(splits)))
     ids, starts, ends, counts = map(np.concatenate, zip(*parts, strict=True))
     return Pieces(
         ids.astype(np.int32),
