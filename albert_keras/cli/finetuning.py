@@ -35,7 +35,7 @@ LENGTH = 128  # where nobody knows how long the rows of pretraining were
 
 def finetune(
     model: Annotated[Path, typer.Option(help="Checkpoint folder to start from.")],
-    train: Annotated[Path, typer.Option(help=".tsv or .jsonl with text and label.")],
+    train: Annotated[Path, typer.Option(help=".tsv, .csv or .jsonl with text and label.")],
     out: Out,
     dev: Annotated[Path | None, typer.Option(help="Held-out examples to score at the end.")] = None,
     length: Annotated[

@@ -15,6 +15,7 @@ from albert_keras.model import config_of
 from albert_keras.new_file import write_file
 from albert_keras.optimizers import optimizer_named
 from albert_keras.tasks.interval import wilson_interval
+from albert_keras.tasks.text_examples import read_text_examples
 from albert_keras.text.packing import pack_texts
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.training.timing import steps_in
@@ -51,44 +52,19 @@ class ClassificationRecipe:
 
 
 def read_examples(path: str | Path) -> Examples:
-    """Reads labelled texts: JSON lines (`.jsonl`), else tab-separated with a header line.
-
-    Either has the columns `text` and `label`; others are ignored. In a tab-separated file a field
-    is whatever stands between two tabs: quotes are text. A label of JSON may be a whole number,
-    whose digits are then its name.
+    """Reads labelled texts, with the columns `text` and `label`; see `read_text_examples`.
 
     Raises:
-        ValueError: a missing or empty file, no such columns, invalid UTF-8, or an empty label, one
-            that is neither a string nor a whole number, a line with too few fields, a label that
-            is no single line, or a lone surrogate, with file and line.
+        ValueError: what that function refuses, with file and line.
 
     Example:
 
-    >>> _ = Path("train.tsv").write_text("text\\tlabel\\nGood.\\tpositive\\n")
+    >>> _ = Path("train.tsv").write_text("text\tlabel\nGood.\tpositive\n")
     >>> read_examples("train.tsv")
     Examples(texts=['Good.'], labels=['positive'])
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"A file of examples must exist. Received: {path}.")
-    rows = _json_rows if path.suffix == ".jsonl" else _tab_separated_rows
-    texts, labels = [], []
-    for line, text, label in rows(path):
-        found = f"Received: {path}, line {line}: text {text!r}, label {label!r}."
-        if text is None or label is None or label == "":
-            raise ValueError(f"Every example needs a text and a label. {found}")
-        if not isinstance(text, str):
-            raise ValueError(f"A text must be a string. {found}")
-        if type(label) is int:  # not a bool, which is one of Python's whole numbers
-            label = str(label)
-        if not isinstance(label, str):
-            raise ValueError(f"A label must be a string or a whole number. {found}")
-        _refuse_unprintable(path, line, text, label)
-        texts.append(text)
-        labels.append(label)
-    if not texts:
-        raise ValueError(f"A file of examples must have one. Received: {path}, without any.")
-    return Examples(texts, labels)
+    examples = list(read_text_examples(path))
+    return Examples([one.text for one in examples], [one.label for one in examples])
 
 
 def fingerprint(examples: Examples) -> str:
@@ -234,67 +210,3 @@ def write_predictions(
         text = " ".join(text.split())
         lines.append(f"{text}\t{label}\t{names[row.argmax()]}\t{row.max():.4f}\n")
     write_file(path, "".join(lines))
-
-
-def _refuse_unprintable(path, line, text, label):
-    """A JSON string can hold what neither UTF-8 nor a line of predictions.tsv can."""
-    for name, value in (("text", text), ("label", label)):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise ValueError(
-                f"Texts and labels must be Unicode. Received: {path}, line {line}: a {name} with "
-                f"the lone surrogate {value[error.start]!r}. Write the character itself, or both "
-                "halves of its pair."
-            ) from None
-    if "\t" in label or label.splitlines() != [label]:
-        raise ValueError(
-            f"A label must be one line without tabs. Received: {path}, line {line}: label "
-            f"{label!r}."
-        )
-
-
-def _lines(path):
-    """Numbers and lines of a file, counted from 1."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"Examples must be UTF-8. Received: {path}, line {number}: {error}."
-                ) from None
-
-
-def _tab_separated_rows(path):
-    lines = _lines(path)
-    _, first = next(lines, (1, ""))
-    header = first.rstrip("\r\n").split("\t")
-    if not {"text", "label"} <= set(header):
-        raise ValueError(
-            "The first line must name the columns, text and label among them, separated by tabs. "
-            f"Received: {path} with {header[:6]}. Commas separate nothing; a file of JSON lines "
-            "is read by its ending .jsonl."
-        )
-    text, label = header.index("text"), header.index("label")
-    for number, line in lines:
-        row = line.rstrip("\r\n").split("\t")
-        if len(row) != len(header):
-            raise ValueError(
-                f"Every line must have the {len(header)} fields of the header. Received: {path}, "
-                f"line {number} with {len(row)}."
-            )
-        yield number, row[text], row[label]
-
-
-def _json_rows(path):
-    for number, line in _lines(path):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number} is no JSON: {error}.") from None
-        if not isinstance(row, dict):
-            raise ValueError(f"{path}, line {number} must be a JSON object. Received: {row!r}.")
-        yield number, row.get("text"), row.get("label")
