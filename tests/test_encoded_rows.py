@@ -7,11 +7,8 @@ import pytest
 import tensorflow as tf
 from small_tokenizer import small_tokenizer
 
-from albert_keras.tasks.encoded_rows import (
-    EncodedRows,
-    cached_rows,
-    encoded_blocks,
-)
+from albert_keras.tasks.encoded_rows import EncodedRows, encoded_blocks
+from albert_keras.tasks.row_cache import cached_rows
 from albert_keras.text.packing import Rows, pack_texts, pad_rows
 
 PAIRS = [("a license", "of the work"), ("", "it"), ("the work " * 40, "source code " * 40)]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.tasks.encoded_rows import ranges
 from albert_keras.tasks.squad.contexts import encode_contexts, pieces_of_spans
 from albert_keras.tasks.squad.reading import Question
 from albert_keras.text.tokenizer import Tokenizer
@@ -157,7 +158,7 @@ def _cut(pieces, context_of, query_lengths, room, doc_stride):
     first, end = pieces.splits[context_of], pieces.splits[context_of + 1]
     counts = 1 + np.maximum(0, -((room - (end - first)) // stride))  # divided upwards
     questions = np.repeat(np.arange(len(counts)), counts)
-    number = _ranges(np.zeros_like(counts), counts)
+    number = ranges(np.zeros_like(counts), counts)
     first = first[questions] + number * stride[questions]
     return _Rows(questions, first, np.minimum(room[questions], end[questions] - first))
 
@@ -169,10 +170,10 @@ def _fill(row, piece_ids, query_ids, query_splits, query_lengths, tokenizer):
     splits = np.concatenate([[0], np.cumsum(second_starts + row.lengths + 1)])
     token_ids = np.full(splits[-1], tokenizer.sep_id, np.int32)
     token_ids[splits[:-1]] = tokenizer.cls_id
-    query = _ranges(query_splits[row.questions], query_lengths)
-    token_ids[_ranges(splits[:-1] + 1, query_lengths)] = query_ids[query]
-    context = _ranges(splits[:-1] + second_starts, row.lengths)
-    token_ids[context] = piece_ids[_ranges(row.first_pieces, row.lengths)]
+    query = ranges(query_splits[row.questions], query_lengths)
+    token_ids[ranges(splits[:-1] + 1, query_lengths)] = query_ids[query]
+    context = ranges(splits[:-1] + second_starts, row.lengths)
+    token_ids[context] = piece_ids[ranges(row.first_pieces, row.lengths)]
     max_context = np.zeros(len(token_ids), bool)
     max_context[context] = _has_max_context(row)
     return token_ids, max_context, second_starts
@@ -183,7 +184,7 @@ def _has_max_context(row):
     windows = np.bincount(row.questions)
     several = windows[row.questions] > 1
     own = np.repeat(np.arange(len(several)), row.lengths * several)
-    piece = _ranges(row.first_pieces, row.lengths * several)
+    piece = ranges(row.first_pieces, row.lengths * several)
 
     def score(distance):
         """Of the row so far behind the own one, -inf if it does not hold the piece."""
@@ -223,9 +224,3 @@ def _targets(questions, context_of, pieces, row, second_starts):
         np.where(known[row.questions], np.where(inside, place + second_starts, 0), -1)
         for place in (first, last)
     )
-
-
-def _ranges(starts, lengths):
-    """The whole numbers from each start on, as many as its length, one range after the other."""
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])
