@@ -89,8 +89,10 @@ def test_the_contexts_of_squad_files_are_all_there(data_folder):
 
 def test_what_is_packed_is_unpacked(file_of, monkeypatch):
     plain = b"a1\na2\n\nb1\n"
-    file_of("t/1.txt.gz", gzip.compress(plain[:4]) + gzip.compress(plain[4:]))  # of two members
-    file_of("t/2.jsonl.gz", gzip.compress(b'{"text": "c1"}'))
+    file_of(
+        "t/1.txt.gz", gzip.compress(plain[:4], mtime=0) + gzip.compress(plain[4:])
+    )  # of two members
+    file_of("t/2.jsonl.gz", gzip.compress(b'{"text": "c1"}', mtime=0))
     squad = {"data": [{"paragraphs": [{"context": "d1"}]}]}
     path = file_of("3.json.gz", gzip.compress(json.dumps(squad).encode()))
     packed = path.parent / "t" / "1.txt.gz"
@@ -137,10 +139,15 @@ SQUAD = '{"data": [{"paragraphs": [{"context": "c"}]}, %s]}'
         ),
         ("a.json", SQUAD % '{"paragraphs": [{}]}', None, r"data\[1\].paragraphs\[0\]: .*'context'"),
         ("a.txt.gz", b"plain text", None, "a.txt.gz is damaged .*Not a gzipped file"),
-        ("a.txt.gz", gzip.compress(b"text" * 99)[:-9], None, "a.txt.gz is damaged or cut off"),
         (
             "a.txt.gz",
-            gzip.compress(b"a\n\xff"),
+            gzip.compress(b"text" * 99, mtime=0)[:-9],
+            None,
+            "a.txt.gz is damaged or cut off",
+        ),
+        (
+            "a.txt.gz",
+            gzip.compress(b"a\n\xff", mtime=0),
             None,
             "a.txt.gz, line 2: not valid UTF-8 at byte 2",
         ),
