@@ -129,12 +129,6 @@ def test_a_recipe_is_what_the_flags_change(work, pretrain):
     assert {name: recipe[name] for name in expected} == expected
 
 
-def test_a_set_of_development_named_twice_is_scored_once(pretrain):
-    code, out, err = pretrain("twice", "--steps", 2, "--dev", "held-out", "--dev", "held-out")
-    assert code == 0, err
-    assert out.count("mlm_loss") == 1
-
-
 def test_a_run_that_diverged_has_a_report(work, pretrain):
     code, _, err = pretrain("diverged", "--steps", 40, "--learning-rate", "1e30", "--warmup", 0)
     assert code == 1 and "not a finite number" in err and "Traceback" not in err
@@ -178,6 +172,8 @@ def test_a_run_is_never_in_a_bucket(work, pretrain):
     "arguments,message",
     [
         (["--steps", 2, "--weight", 1, "--weight", 2], "--weight must be given once for each"),
+        (["--steps", 2, "--dev", "two", "--dev", "two"], "--dev must name different folders"),
+        (["--steps", 2, "--long-share", 0.5], "and is that of --long-length. Received: 0.5 and no"),
         (["--steps", 2, "--micro-batches", 3], "multiple of the 1 replicas times --micro-batches"),
         (["--steps", 2, "--evaluate-every", 1], "--evaluate-every scores development sets"),
         (["--steps", 2, "--long-length", 48, "--long-share", 1], "--long-share must be above 0"),
