@@ -43,11 +43,11 @@ def state(tmp_path):
     return fresh
 
 
-@pytest.mark.parametrize(("log_every", "saved_at"), [(2, 6), (100, 9)])
-def test_a_state_from_after_a_divergence_is_never_saved(tmp_path, log_every, saved_at):
-    # The loss is NaN from step 8 on. Until an interval ends, the weights of Lamb stay as they were.
+@pytest.mark.parametrize("log_every", [2, 100])
+def test_a_state_from_after_a_divergence_is_never_saved(tmp_path, log_every):
+    # The loss is NaN from step 8 on, and a save ends an interval.
     options = {"log_every": log_every, "save_every": 3}
-    with pytest.raises(TrainingDiverged, match=f"state saved at step {saved_at} is from before"):
+    with pytest.raises(TrainingDiverged, match="state saved at step 6 is from before"):
         run(tmp_path / "run", with_nan_in(range(7, STEPS)), **options)
     starts = []
 
@@ -56,7 +56,7 @@ def test_a_state_from_after_a_divergence_is_never_saved(tmp_path, log_every, sav
         return batches_from(start)
 
     reached, weights = run(tmp_path / "run", noting, resume=True, **options)
-    assert (starts, reached) == ([saved_at], STEPS) and np.isfinite(weights[0]).all()
+    assert (starts, reached) == ([6], STEPS) and np.isfinite(weights[0]).all()
 
 
 def test_weights_that_the_last_step_broke_are_not_saved(tmp_path):
