@@ -160,8 +160,8 @@ def test_the_masked_lm_logits_are_the_originals(golden):
 
 
 # Twice the largest differences measured, on both Kerases: 0.033 in layer 0, 0.043 in the sequence
-# (values up to 3.7, root mean square difference 0.010), 0.042 pooled, 0.026 MLM, on a processor with
-# AMX; of SOP 0.025, on one that has AVX2 alone (0.0099 on the other).
+# (values up to 3.7, root mean square difference 0.010), 0.042 pooled, 0.026 MLM, on a processor
+# with AMX; of SOP 0.025, on one that has AVX2 alone (0.0099 on the other).
 BFLOAT16_TOLERANCE = {"layer0": 0.065, "sequence": 0.09, "pooled": 0.085, "sop": 0.05, "mlm": 0.052}
 
 
