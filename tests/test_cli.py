@@ -201,10 +201,6 @@ MISTAKES = {
         ["records", "empty.txt", "--vocab", "vocab", "--out", "new"],
         "corpus is empty",
     ),
-    "no document with two sentences": (
-        ["records", "single.txt", "--vocab", "vocab", "--out", "new"],
-        "Sentence-order prediction needs",
-    ),
     "invalid UTF-8": (["vocab", "latin1.txt", "--out", "new", "--size", 50], "not valid UTF-8"),
     "UTF-16": (["vocab", "utf16.txt", "--out", "new", "--size", 50], "UTF-16"),
     "more pieces than the text supports": (
@@ -290,7 +286,6 @@ def test_a_mistake_ends_with_code_2_a_reason_and_nothing_written(
 ):
     monkeypatch.chdir(work)
     Path("empty.txt").write_text("")
-    Path("single.txt").write_text("Only one.\n\nAnd one more.\n")
     Path("latin1.txt").write_bytes("Caf\xe9 au lait.\n".encode("latin-1"))
     Path("utf16.txt").write_text("A text.\n", encoding="utf-16")
     Path("train.csv").write_text("text,label\nA text.,yes\n")
