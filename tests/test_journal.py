@@ -33,7 +33,7 @@ def killed_before_the_second_entry(lives):
 
 def killed_at_a_random_moment(lives):
     end = os.getpid(), signal.SIGKILL
-    threading.Timer(random.uniform(0, 0.1 * lives), os.kill, end).start()
+    threading.Timer(random.uniform(0, 0.01 * lives), os.kill, end).start()
 
 def write(folder, resume):
     text = sys.argv[3]
