@@ -273,9 +273,9 @@ MISTAKES = {
         "--model must have a pooler.* Received: spans, a span predictor",
     ),
     "a table with commas": (
-        ["finetune", "--model", "pretrained", "--train", "train.csv", "--out", "new",
+        ["finetune", "--model", "pretrained", "--train", "commas.txt", "--out", "new",
          "--length", 32, "--steps", 2],
-        "separated by tabs. Received: train.csv",
+        "Received: commas.txt with .*separated by tabs",
     ),
 }  # fmt: skip
 
@@ -288,7 +288,7 @@ def test_a_mistake_ends_with_code_2_a_reason_and_nothing_written(
     Path("empty.txt").write_text("")
     Path("latin1.txt").write_bytes("Caf\xe9 au lait.\n".encode("latin-1"))
     Path("utf16.txt").write_text("A text.\n", encoding="utf-16")
-    Path("train.csv").write_text("text,label\nA text.,yes\n")
+    Path("commas.txt").write_text("text,label\nA text.,yes\n")
     Path("cut/1").mkdir(parents=True, exist_ok=True)
     Path("cut/1/saved_model.pb").write_bytes(b"\x08")
     Path("strange.tsv").write_text("text\tlabel\nA text.\tnever\n")
