@@ -60,9 +60,12 @@ def gradients_of_one_step(model, inputs):
 
 
 def assert_near(gradient, expected):
-    """Equal but for the order of sums; and a weight less its gradient is rounded at its size."""
+    """Equal but for the order of sums; and a weight less its gradient is rounded at its size.
+
+    The bias of the keys has no gradient but rounding, of a norm of 1.1e-5, and differs by 5.4e-6.
+    """
     error = np.linalg.norm(gradient - expected)
-    assert error <= 2e-4 * np.linalg.norm(expected) + 1e-5, error
+    assert error <= 2e-4 * np.linalg.norm(expected) + 6e-6, error
 
 
 def fit(model, inputs):
