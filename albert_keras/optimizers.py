@@ -255,19 +255,25 @@ OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 
 
 def optimizer_named(
-    name: str, peak: float, warmup_steps: int, total_steps: int, decay: str = "from_start"
+    name: str,
+    peak: float,
+    warmup_steps: int,
+    total_steps: int,
+    decay: str = "from_start",
+    clip_norm: float = 1.0,
 ) -> tf.keras.optimizers.Optimizer:
-    """An optimizer with linear warm-up and decay, weight decay 0.01 and clipping at 1.0.
+    """An optimizer with linear warm-up and decay, weight decay 0.01 and clipping.
 
     Args:
         name: "lamb" or "adamw".
         peak: float > 0, the highest learning rate.
         warmup_steps, total_steps, decay: see `WarmupLinearDecay`.
+        clip_norm: float > 0, the global norm that gradients are clipped to. Default 1.0.
 
     Raises:
         ValueError: an unknown name.
     """
     schedule = WarmupLinearDecay(peak, warmup_steps, total_steps, decay)
     if name in OPTIMIZERS:
-        return OPTIMIZERS[name](schedule)
+        return OPTIMIZERS[name](schedule, global_clipnorm=clip_norm)
     raise ValueError(f"An optimizer is one of {', '.join(OPTIMIZERS)}. Received: {name!r}.")

@@ -7,7 +7,7 @@
     evaluations.jsonl one line for each evaluation while it goes on: step, held-out scores
     events.jsonl      one line for each thing worth a look: step, kind, text
     tensorboard/      the same numbers for TensorBoard; steps that a killed run repeats, twice
-    best/             the checkpoint folder with the lowest held-out losses so far
+    best/             the checkpoint folder with the best held-out scores so far
 
 of a pretraining run that has ended or was asked to stop,
 
@@ -18,6 +18,7 @@ and when a command has trained to the end,
 
     evaluation.json   the scores on held-out data
     model/            the checkpoint folder
+    test/             predictions and scores of fine-tuning on a test set
 """
 
 import json
@@ -37,6 +38,7 @@ from albert_keras.new_folder import new_folder, refuse_unwritable
 SETTINGS, STATE, METRICS, TENSORBOARD = "run.json", "training", "metrics.jsonl", "tensorboard"
 EVALUATIONS, EVENTS = "evaluations.jsonl", "events.jsonl"
 SCORES, MODEL, BEST, CORPORA = "evaluation.json", "model", "best", "corpora.json"
+TEST = "test"
 REPORT = "report.html"
 
 

@@ -20,7 +20,9 @@ MODULES = [
     *("albert_keras.schedule", "albert_keras.differences"),
     *("albert_keras.tasks.interval", "albert_keras.training.strategy", "albert_keras.xla_kernel"),
     *("albert_keras.report.figures", "albert_keras.report.markup"),
-    "albert_keras.tasks.squad.scoring",
+    *("albert_keras.tasks.squad.scoring", "albert_keras.tasks.squad.task"),
+    *("albert_keras.tasks.race.task", "albert_keras.tasks.text_task"),
+    "albert_keras.tasks.finetuning_recipe",
     *(f"albert_keras.layers.{module.name}" for module in pkgutil.iter_modules(layers.__path__)),
 ]
 

@@ -266,12 +266,6 @@ def test_labels_and_metrics_are_the_official_ones():
     assert GLUE_TASKS["ax"].model_task == "mnli"
 
 
-def test_the_score_that_decides_is_the_mean_of_the_metrics():
-    assert GLUE_TASKS["sts-b"].score({"spearman": 0.5, "pearson": 1.0}) == 0.75
-    assert GLUE_TASKS["cola"].score({"matthews": -0.25, "accuracy": 0.9}) == -0.25
-    assert math.isnan(GLUE_TASKS["sts-b"].score({"spearman": math.nan, "pearson": 1.0}))
-
-
 def test_mnli_has_two_of_dev_and_test_and_the_matched_ones_come_first():
     assert GLUE_TASKS["mnli"].splits_of("dev") == ("dev_matched", "dev_mismatched")
     assert GLUE_TASKS["mnli"].splits_of("test") == ("test_matched", "test_mismatched")

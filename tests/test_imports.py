@@ -56,6 +56,7 @@ MAY_IMPORT = {
     "tasks": [
         *("config", "recipes", "model", "layers", "losses", "optimizers", "text", "data"),
         *("pretraining_model", "rebuilding", "growing", "checkpoints", "run_folder", "report"),
+        *("task_models", "span_training"),
         *("training", "masking", "new_file", "new_folder", "json_file"),
     ],
     "analysis": [

@@ -7,7 +7,7 @@ import tensorflow as tf
 from albert_keras import build_albert
 from albert_keras.task_models import build_classifier, build_multiple_choice, build_span_predictor
 from albert_keras.tasks.encoded_rows import EncodedRows
-from albert_keras.tasks.length_batches import NO_CHOICE, BatchOrder, length_batches, predictions
+from albert_keras.tasks.length_batches import NO_CHOICE, BatchOrder, Predictor, length_batches
 
 pytestmark = pytest.mark.both_kerases
 
@@ -183,8 +183,8 @@ def test_predictions_are_in_the_order_of_the_examples(multiple):
     settings = {"batch_size": 4, "max_length": 64, "multiple": multiple}
     for build in (lambda encoder: build_classifier(encoder, 3), build_span_predictor):
         model = with_other_weights(build(build_albert("tiny", vocab_size=400)))
-        whole = list(predictions(model, rows, **settings))
-        blocks = list(predictions(model, rows.blocks(7), **settings))
+        whole = list(Predictor(model, **settings)(rows))
+        blocks = list(Predictor(model, **settings)(rows.blocks(7)))
         assert len(whole) == len(blocks) == 30
         first = np.array([next(iter(answer.values()))[0] for answer in whole])
         assert np.diff(np.sort(first)).min() > 1e-4 * np.ptp(first)
@@ -200,9 +200,9 @@ def test_predictions_are_in_the_order_of_the_examples(multiple):
 def test_predictions_of_choices_are_those_of_the_choices_alone():
     rows = rows_of([4, 20, 6, 5, 7], [3, 2], {})
     model = with_other_weights(build_multiple_choice(build_albert("tiny", vocab_size=400)))
-    answers = list(predictions(model, rows, batch_size=2, max_length=32))
+    answers = list(Predictor(model, batch_size=2, max_length=32)(rows))
     alone = rows_of([4, 20, 6, 5, 7], [1] * 5, {})
-    scores = [answer["logits"] for answer in predictions(model, alone, batch_size=1, max_length=32)]
+    scores = [answer["logits"] for answer in Predictor(model, batch_size=1, max_length=32)(alone)]
     scores = np.concatenate(scores)
     assert np.isfinite(answers[1]["logits"]).all() and len(answers[1]["logits"]) == 3
     np.testing.assert_allclose(answers[0]["logits"], scores[:3], rtol=1e-4, atol=1e-4)
@@ -219,7 +219,7 @@ def test_blocks_are_predicted_before_the_next_is_made():
             made.append(len(block))
             yield block
 
-    answers = predictions(model, blocks(), batch_size=2, max_length=64)
+    answers = Predictor(model, batch_size=2, max_length=64)(blocks())
     for _ in range(4):
         next(answers)
     assert made == [4]

@@ -103,6 +103,6 @@ def test_an_unknown_name_is_refused():
 @pytest.mark.parametrize("module", ["sklearn.metrics", "scipy.stats"])
 def test_a_missing_library_is_named_with_what_to_install(monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
-    metric = accuracy if module == "sklearn.metrics" else pearson
+    metric = f1 if module == "sklearn.metrics" else pearson
     with pytest.raises(ImportError, match=r"scikit-learn and scipy.*'albert-keras\[tasks\]'"):
         metric([1, 0], [1, 0])

@@ -10,18 +10,16 @@ from small_tokenizer import small_tokenizer
 from albert_keras import build_albert
 from albert_keras.task_models import build_multiple_choice
 from albert_keras.tasks.encoded_rows import EncodedRows
-from albert_keras.tasks.length_batches import length_batches, predictions
-from albert_keras.tasks.race import (
-    Question,
+from albert_keras.tasks.finetuning_task import Answered, Encoded
+from albert_keras.tasks.length_batches import Predictor, length_batches
+from albert_keras.tasks.race.choices import (
     choice_accuracy,
     choice_loss,
     question_blocks,
-    question_files,
-    race_score,
-    read_questions,
     with_option,
-    write_choices,
 )
+from albert_keras.tasks.race.reading import Question, question_files, read_questions
+from albert_keras.tasks.race.task import RaceTask
 
 MIDDLE = {
     "answers": ["B", "D"],
@@ -202,30 +200,38 @@ def test_a_choice_that_is_none_never_wins_and_costs_nothing():
     assert gradient[0, 2] == 0 and np.isfinite(gradient).all()
 
 
+def finished(questions, logits, folder=None):
+    """Scores and files of these logits, in two blocks."""
+    task = RaceTask()
+    blocks = []
+    for some in (slice(1), slice(1, None)):
+        outputs = iter([{"logits": np.array(one, np.float32)} for one in logits[some]])
+        answers = task.answers(Encoded(questions[some], None), outputs)
+        blocks.append(Answered(questions[some], answers))
+    return task.finish("RACE/dev", blocks, folder)
+
+
 def test_the_score_has_middle_and_high_apart():
-    logits = [np.array(scores) for scores in ([0, 1, 0, 0], [3, 0, 0, 2.0], [1, 0, 0, 0, 9])]
-    found = race_score(EXPECTED, logits)
-    assert found["accuracy"] == pytest.approx(2 / 3) and found["examples"] == 3
+    logits = [[0, 1, 0, 0], [3, 0, 0, 2.0], [1, 0, 0, 0, 9]]
+    found = finished(EXPECTED, logits)
+    assert found["score"] == found["accuracy"] == pytest.approx(2 / 3) and found["examples"] == 3
     assert found["middle"]["accuracy"] == 0.5 and found["middle"]["examples"] == 2
     assert found["high"]["accuracy"] == 1.0 and found["high"]["examples"] == 1
     own_questions = [question._replace(level=None) for question in EXPECTED]
-    assert race_score(own_questions, logits).keys() == {
-        *("accuracy", "accuracy_interval", "examples")
+    assert set(finished(own_questions, logits)) == {
+        *("score", "accuracy", "accuracy_interval", "examples")
     }
-    with pytest.raises(ValueError, match="needs answers. Received: none for middle8.txt-0"):
-        race_score([EXPECTED[0]._replace(answer=None)], logits[:1])
-    with pytest.raises(ValueError, match="needs questions"):
-        race_score([], [])
+    unknown = [EXPECTED[0]._replace(answer=None), *EXPECTED[1:]]
+    assert finished(unknown, logits) == {}
 
 
 def test_choices_are_written_in_order_with_their_ids(tmp_path):
     questions = [EXPECTED[0], EXPECTED[2]._replace(answer=None, options=("x", "y"))]
-    logits = [np.array([0, np.log(7), 0, 0]), np.array([0.0, 0.0, 5.0])]
-    write_choices(tmp_path / "predictions.tsv", questions, logits)
+    finished(questions, [[0, np.log(7), 0, 0], [0.0, 0.0, 5.0]], tmp_path)
     assert (tmp_path / "predictions.tsv").read_text().splitlines() == [
-        "id\tpredicted\tscore\tanswer",
-        "middle8.txt-0\tB\t0.7000\tB",
-        "high10.txt-0\tA\t0.5000\t",
+        "id\tlabel\tpredicted\tscore",
+        "middle8.txt-0\tB\tB\t0.7000",
+        "high10.txt-0\t\tA\t0.5000",
     ]
 
 
@@ -259,6 +265,5 @@ def test_a_model_learns_the_answers_of_questions_with_two_to_four_options():
     batches = length_batches(rows, batch_size=6, max_length=32)(0)
     history = model.fit(batches, steps_per_epoch=60, epochs=2, verbose=0, shuffle=False).history
     assert history["loss"][-1] < history["loss"][0]
-    answers = predictions(model, rows, batch_size=5, max_length=32)
-    score = race_score(questions, (answer["logits"] for answer in answers))
-    assert score["accuracy"] == 1.0
+    answers = Predictor(model, batch_size=5, max_length=32)(rows)
+    assert finished(questions, [answer["logits"] for answer in answers])["accuracy"] == 1.0

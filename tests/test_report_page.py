@@ -404,14 +404,14 @@ def test_a_fine_tuning_run_has_labels_in_place_of_pieces(tmp_path):
     }
     settings = {"recipe": {"max_length": 64, "batch_size": 8, "total_steps": 200}, "labels": ["a"]}
     page = page_of(make_run(tmp_path / "run", rows, settings, scores, ended=True))
-    assert tiles(page)["Labels, right"] == [
+    assert tiles(page)["Answers, right"] == [
         "53.9\u00a0%",
         "95 %: 51.8 to 55.9\u00a0%",
         "40.4 points above most frequent label (13.5\u00a0%)",
     ]
     assert tiles(page)["Tokens seen"][0] == "102,400"
     charts = [chart.one("figcaption").text for chart in page.all("figure")]
-    assert charts == ["Loss nats", "Labels, right %", "Learning rate "]
+    assert charts == ["Loss nats", "Answers, right %", "Learning rate "]
     assert titles(page) == ["Curves", "Held-out scores", "Settings", "Files"]
     assert "unigram" not in page.text
 

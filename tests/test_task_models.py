@@ -127,7 +127,7 @@ def test_a_saved_task_model_reloads_and_survives_json(tmp_path, kind, policy):
             build_pretrainer(encoder_of(again))
 
 
-# The classifier has its own, in test_classification.py.
+# The classifier has its own, in test_finetuning_run.py.
 @pytest.mark.parametrize("kind", ["span_predictor", "multiple_choice"])
 def test_fit_lowers_the_loss_and_moves_the_encoder(kind):
     tf.keras.utils.set_random_seed(0)

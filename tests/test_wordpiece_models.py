@@ -14,7 +14,12 @@ from albert_keras.data.record_set import RecordSet
 from albert_keras.data.records import write_records
 from albert_keras.export import ask, export_classifier
 from albert_keras.recipes import PretrainingRecipe
-from albert_keras.tasks import classification, pretraining
+from albert_keras.tasks import pretraining
+from albert_keras.tasks.finetuning_run import encoded_training_rows
+from albert_keras.tasks.finetuning_task import Member
+from albert_keras.tasks.length_batches import length_batches
+from albert_keras.tasks.text_examples import TextColumns
+from albert_keras.tasks.text_task import TextSource, TextTask
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.text.wordpiece_tokenizer import WordpieceTokenizer
 from tests.original_wordpiece import OriginalWordpiece, file_of, vocabulary_of
@@ -146,14 +151,18 @@ def test_a_classifier_is_trained_and_exported_and_answers_raw_strings(
         "",
         "distribution of copies",
     ]
-    recipe = classification.ClassificationRecipe(
-        max_length=16, batch_size=2, total_steps=2, warmup_steps=1
-    )
-    labels = np.array([0, 1, 0, 1])
-    classification.compile_classifier(classifier, recipe)
-    batches = classification.training_batches(texts, labels, loaded, recipe)
+    rows = [
+        {"text": text, "label": label} for text, label in zip(texts, ["yes", "no"] * 2, strict=True)
+    ]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = TextTask(["yes", "no"])
+    source = TextSource(str(tmp_path / "train.jsonl"), TextColumns())
+    classifier.compile("adam", **task.compile_arguments(classifier))
+    encoded = encoded_training_rows(task, source, loaded, 16)
+    batches = length_batches(encoded, batch_size=2, max_length=16)
     classifier.fit(batches(0), steps_per_epoch=2, shuffle=False, verbose=0)
-    probabilities = classification.predict(classifier, texts, loaded, 16)
+    (answered,) = Member(classifier, loaded, 16).answered(task, source)
+    probabilities = answered.answers
 
     # The model by itself on ids of the original's algorithm.
     for ids, expected in zip(OriginalWordpiece(pieces).encode(texts), probabilities, strict=True):

@@ -10,7 +10,15 @@ from typing import Annotated
 import typer
 
 import albert_keras
-from albert_keras.cli import conversion, data, evaluation, finetuning, pretraining, serving
+from albert_keras.cli import (
+    conversion,
+    data,
+    evaluation,
+    finetuning,
+    prediction,
+    pretraining,
+    serving,
+)
 from albert_keras.cli.startup import as_command
 
 app = typer.Typer(
@@ -48,6 +56,7 @@ for command in (
     pretraining.pretrain,
     evaluation.evaluate,
     finetuning.finetune,
+    prediction.predict_file,
     serving.export,
     serving.predict,
     conversion.convert,

@@ -2,61 +2,123 @@
 
 import dataclasses
 import hashlib
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from albert_keras.checkpoint_folder import WEIGHTS, find_checkpoint
-from albert_keras.cli.checks import (
-    refuse_duration,
-    refuse_length,
-    refuse_missing,
-    refuse_schedule,
-)
+from albert_keras.cli.checks import refuse_length, refuse_missing
+from albert_keras.cli.recipe_flags import chosen_recipe, fitting_length, in_steps
 from albert_keras.cli.runs import (
     LogEvery,
     Minutes,
-    Optimizer,
     OptimizerName,
     Out,
+    Precision,
+    PrecisionOption,
     Resume,
     SaveEvery,
+    Strategy,
+    StrategyOption,
     checked_out,
-    timed,
-    trained,
-    write_scores,
+    refuse_stopped,
+    show_scores,
 )
 from albert_keras.cli.startup import start_tensorflow
-from albert_keras.run_folder import MODEL, run_recipe
+from albert_keras.cli.task_options import (
+    IdColumn,
+    LabelColumn,
+    PairColumn,
+    SkipBroken,
+    TextColumn,
+    columns_named,
+    on_broken,
+    say_note,
+)
+from albert_keras.json_file import read_json
+from albert_keras.run_folder import MODEL, REPORT, SCORES, SETTINGS, run_recipe
+from albert_keras.tasks.finetuning_recipe import FROM_MNLI, RECIPES
+from albert_keras.tasks.glue import NLI
+from albert_keras.tasks.task_names import CLASSIFY, TRAINED
 
-LENGTH = 128  # where nobody knows how long the rows of pretraining were
+TaskName = StrEnum("TaskName", {name.upper(): name for name in TRAINED})
+OWN = TaskName(CLASSIFY)
+RecipeName = StrEnum("RecipeName", {name.upper(): name for name in RECIPES})
 
 
 def finetune(
     model: Annotated[Path, typer.Option(help="Checkpoint folder to start from.")],
-    train: Annotated[Path, typer.Option(help=".tsv, .csv or .jsonl with text and label.")],
     out: Out,
-    dev: Annotated[Path | None, typer.Option(help="Held-out examples to score at the end.")] = None,
+    task: Annotated[
+        TaskName, typer.Option(help="What the examples are; classify and regress: your own.")
+    ] = OWN,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the official files: GLUE's of the task, SQuAD's, RACE's."),
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="File to train on; .tsv, .csv or .jsonl of your own.")
+    ] = None,
+    dev: Annotated[Path | None, typer.Option(help="Held-out file to score.")] = None,
+    test: Annotated[Path | None, typer.Option(help="File to predict at the end.")] = None,
+    text_column: TextColumn = "text",
+    pair_column: PairColumn = None,
+    label_column: LabelColumn = "label",
+    id_column: IdColumn = None,
+    recipe: Annotated[
+        RecipeName | None,
+        typer.Option(help="Settings by name, which other flags override. Default: the task's."),
+    ] = None,
     length: Annotated[
         int | None,
         typer.Option(
             min=3,
-            help="Texts are cut to so many pieces. Default: the longest row that the model was "
-            f"trained on; {LENGTH} where that is not known.",
+            help="Longest row in pieces. Default: the recipe's, 512 for your own, or the longest "
+            "row that the model was trained on if that is shorter.",
         ),
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Texts in a batch.")] = 32,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="Examples in a batch. [default: 32]")
+    ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Training steps.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Instead of --steps.")] = None,
     minutes: Minutes = None,
-    optimizer: Optimizer = OptimizerName.ADAMW,
-    learning_rate: Annotated[float, typer.Option(help="Peak of the schedule.")] = 3e-5,
-    warmup: Annotated[float, typer.Option(help="Steps, or below 1 a share of them.")] = 0.1,
-    dropout: Annotated[float, typer.Option(help="On the classifier's input.")] = 0.1,
+    optimizer: Annotated[
+        OptimizerName | None, typer.Option(help="Weight decay is set. [default: adamw]")
+    ] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Peak of the schedule. [default: 3e-5]")
+    ] = None,
+    warmup: Annotated[
+        float | None, typer.Option(help="Steps, or below 1 a share of them. [default: 0.1]")
+    ] = None,
+    dropout: Annotated[
+        float | None, typer.Option(help="ALBERT's own, hidden and attention. [default: 0]")
+    ] = None,
+    classifier_dropout: Annotated[
+        float | None, typer.Option(help="On the input of the task's head. [default: 0.1]")
+    ] = None,
+    evaluate_every: Annotated[
+        int | None,
+        typer.Option(min=1, help="Steps between scores on --dev; the best model is kept."),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Runs with a seed each, then their median and spread.")
+    ] = 1,
+    freeze_encoder: Annotated[
+        bool, typer.Option("--freeze-encoder", help="Train the pooler and the head alone.")
+    ] = False,
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Random weights, as if not pretrained.")
     ] = False,
+    skip_broken: SkipBroken = False,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder to keep the encoded examples in.")
+    ] = None,
+    strategy: StrategyOption = Strategy.AUTO,
+    precision: PrecisionOption = Precision.FLOAT32,
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 2, help="Of the head's weights and the order.")
     ] = 0,
@@ -64,32 +126,55 @@ def finetune(
     save_every: SaveEvery = 500,
     resume: Resume = False,
 ) -> None:
-    """Fine-tune a checkpoint to tell the labels of texts."""
-    for path, flag in ((model, "--model"), (train, "--train"), (dev, "--dev")):
+    """Fine-tune a checkpoint: labels and numbers for texts, GLUE, SQuAD, RACE."""
+    paths = {"--model": model, "--data": data, "--train": train, "--dev": dev, "--test": test}
+    for flag, path in paths.items():
         if path is not None:
             refuse_missing(path, flag)
-    refuse_duration(steps=steps, epochs=epochs, minutes=minutes)
-    refuse_schedule(learning_rate, warmup, steps)
-    if not 0 <= dropout < 1:
-        raise ValueError(f"--dropout must be at least 0 and below 1. Received: {dropout}.")
+    if data is None and train is None:
+        raise ValueError("There must be something to train on: --train, or --data. Received: none.")
+    if runs > 1 and data is None and dev is None:
+        raise ValueError(f"--runs are compared on --dev. Received: --runs {runs} without.")
+    chosen = chosen_recipe(
+        task,
+        recipe,
+        steps=steps,
+        epochs=epochs,
+        minutes=minutes,
+        batch_size=batch,
+        optimizer=optimizer and str(optimizer),
+        learning_rate=learning_rate,
+        warmup=warmup,
+        dropout=dropout,
+        classifier_dropout=classifier_dropout,
+        checkpoint_every=evaluate_every,
+        seed=seed,
+    )
     folder = find_checkpoint(model)
     refuse_length(length, folder)
-    out = checked_out(out, resume)
-    start_tensorflow()
+    out = _checked_out(out, resume, runs)
+    if strategy == Strategy.MULTIWORKER:
+        raise ValueError("Fine-tuning trains on one machine. Received: --strategy multiworker.")
+    devices = start_tensorflow(strategy)
     import tensorflow as tf
 
-    from albert_keras.checkpoints import load_albert, load_head, save_albert
+    from albert_keras.checkpoints import load_albert, load_head
     from albert_keras.checkpoints.head import WITHOUT_POOLER
     from albert_keras.model import build_albert, config_of, encoder_of
-    from albert_keras.task_models import build_classifier
-    from albert_keras.tasks import classification
+    from albert_keras.tasks import finetuning_run
+    from albert_keras.tasks.finetuning_runs import several_runs
+    from albert_keras.tasks.task_files import TaskFiles
+    from albert_keras.training.timing import steps_in
 
-    examples = classification.read_examples(train)
-    names = classification.label_names(examples)
-    labels = classification.label_indices(examples, names, train)
-    dev_examples = classification.read_examples(dev) if dev else None
-    if dev_examples:
-        dev_labels = classification.label_indices(dev_examples, names, dev)
+    if precision != Precision.FLOAT32:
+        tf.keras.mixed_precision.set_global_policy(f"mixed_{precision}")
+    files = TaskFiles(
+        task,
+        columns_named(text_column, pair_column, label_column, id_column),
+        on_broken=on_broken(skip_broken),
+        on_note=say_note,
+    )
+    sources = files.data(data, train, dev, test)
     loaded, tokenizer = load_albert(folder)
     if tokenizer is None:
         raise ValueError(
@@ -97,97 +182,110 @@ def finetune(
             f"convert {model} DEST --vocab FILE` adds it."
         )
     head, config = load_head(folder), config_of(loaded)
-    if head["kind"] in WITHOUT_POOLER and not from_scratch:
+    if head["kind"] in WITHOUT_POOLER and not from_scratch and not task.startswith("squad"):
         raise ValueError(
             "--model must have a pooler, on which a classifier stands. Received: "
             f"{model}, a span predictor, which has none. Name the model that it was made from."
         )
-    longest = head["max_length"]
-    if length is None:
-        length = min(longest or LENGTH, config.max_position_embeddings)
-    elif longest is not None and length > longest and not from_scratch:
+    if task in FROM_MNLI and not from_scratch and head.get("labels") != list(NLI):
         typer.echo(
-            f"note: {model} was trained on rows of at most {longest} pieces. Its positions from "
-            f"{longest} on were not trained there; --length {length} uses them.",
+            f"note: for {task} the paper starts from a model that was fine-tuned on MNLI; --model "
+            "takes the folder of such a run.",
             err=True,
         )
-    if epochs is not None:
-        # Of the run's own batch: another --batch is one difference, not two.
-        begun = run_recipe(out) if resume else {}
-        steps = max(1, round(epochs * len(labels) / begun.get("batch_size", batch)))
-    recipe = classification.ClassificationRecipe(
-        max_length=length,
-        batch_size=batch,
-        optimizer=optimizer,
-        learning_rate=learning_rate,
-        seed=seed,
-    )
+    trained = None if from_scratch else head["max_length"]
+    length = fitting_length(length, chosen, trained, folder)
+    chosen = dataclasses.replace(chosen, max_length=length)
+    begun = _begun(out if runs == 1 else out / f"seed-{seed}") if resume else {}
+    rows = finetuning_run.encoded_training_rows(files.task, sources.train, tokenizer, length, cache)
 
-    def new_classifier():
-        tf.keras.utils.set_random_seed(seed)
-        encoder = build_albert(config) if from_scratch else encoder_of(loaded)
-        return build_classifier(encoder, len(names), dropout)
+    def new_encoder():
+        return build_albert(config) if from_scratch else encoder_of(load_albert(folder)[0])
 
-    recipe = timed(
-        recipe,
-        steps,
-        minutes,
-        warmup,
-        out if resume else None,
-        lambda: classification.steps_in_minutes(
-            minutes, new_classifier, examples.texts, labels, tokenizer, recipe
-        ),
+    start = finetuning_run.Start(
+        new_encoder, tokenizer, None if from_scratch else _sha256(folder / WEIGHTS)
     )
-    if minutes is not None:
-        loaded, _ = load_albert(folder)  # the timing trained the first one
-    classifier = new_classifier()
-    classification.compile_classifier(classifier, recipe)
-    batches_from = classification.training_batches(examples.texts, labels, tokenizer, recipe)
-    batches_from(0)
-    settings = {
-        # By what it is: another spelling of its path is the same model.
-        "model_sha256": None if from_scratch else _sha256(folder / WEIGHTS),
-        "config": config.to_dict(),
-        "vocabulary_sha256": tokenizer.sha256,
-        "labels": names,
-        "examples_sha256": classification.fingerprint(examples),
-        "dropout": dropout,
-        "recipe": dataclasses.asdict(recipe),
-    }
-    with trained(
-        classifier,
-        batches_from,
-        out,
-        settings,
-        recipe,
-        batch * length,
-        log_every=log_every,
-        save_every=save_every,
-        resume=resume,
-    ):
-        if dev_examples:
-            texts = dev_examples.texts
-            probabilities = classification.predict(classifier, texts, tokenizer, length)
-            scores = classification.score(probabilities, dev_labels, names)
-            write_scores(out, scores)
-            if scores["accuracy"] <= scores["majority"]:
-                typer.echo(
-                    "note: that is no better than always saying the most frequent label (majority "
-                    f"{scores['majority']:.4g}). Few texts need many --epochs, or a higher "
-                    "--learning-rate.",
-                    err=True,
-                )
-            classification.write_predictions(
-                out / "predictions.tsv", dev_examples, probabilities, names
-            )
-        save_albert(
-            classifier,
-            out / MODEL,
-            tokenizer=tokenizer,
-            labels=names,
-            max_length=length,
-            replace=True,
+    if minutes is not None and not begun:
+        _, trainer = finetuning_run.compiled(
+            files.task, start, chosen, devices, freeze_encoder=freeze_encoder
         )
+        batches_from = finetuning_run.training_batches(files.task, rows, chosen, devices)
+        timed = steps_in(minutes, trainer, batches_from(0))
+        chosen = dataclasses.replace(chosen, total_steps=timed)
+    elif minutes is not None:
+        chosen = dataclasses.replace(chosen, total_steps=begun["total_steps"])
+    chosen = in_steps(chosen, files.task.count(sources.train, rows), begun)
+
+    def one_run(seed: int, folder: Path) -> bool:
+        recipe = dataclasses.replace(chosen, seed=seed)
+        reached = finetuning_run.finetune(
+            files.task,
+            sources,
+            rows,
+            start,
+            recipe,
+            folder,
+            strategy=devices,
+            freeze_encoder=freeze_encoder,
+            resume=(folder / SETTINGS).exists() if runs > 1 else resume,
+            log_every=log_every,
+            save_every=save_every,
+        )
+        if runs == 1:
+            refuse_stopped(reached, recipe.total_steps)
+        return reached == recipe.total_steps
+
+    if runs > 1:
+        unlearned = files.task.unlearned_loss(rows)
+        summary = several_runs(one_run, out, runs=runs, first_seed=seed, unlearned_loss=unlearned)
+        if summary is None:
+            typer.echo("Stopped. To go on, repeat the command with --resume.", err=True)
+            raise typer.Exit(130)
+        _show_summary(summary)
+        typer.echo(f"{out / MODEL}: the best of {len(summary['runs'])} runs")
+        return
+    one_run(seed, out)
+    if sources.dev:
+        scores = read_json(out / SCORES)
+        for name in sources.dev:
+            one = scores.get(name, scores)  # of a single one they are without its name
+            typer.echo(f"{name}:")
+            show_scores(one)
+            _note_majority(one)
+    typer.echo(
+        f"{out / MODEL}: trained {chosen.total_steps:,} steps; {out / REPORT} shows how it went"
+    )
+
+
+def _checked_out(out, resume, runs):
+    if runs == 1:
+        return checked_out(out, resume)
+    if resume and not Path(out).is_dir():
+        raise ValueError(f"There are no runs to resume in {out}. Leave --resume out.")
+    return Path(out) if resume else checked_out(out, resume)
+
+
+def _begun(folder):
+    """The recipe of the run in a folder; empty where it has not begun."""
+    return run_recipe(folder) if (folder / SETTINGS).exists() else {}
+
+
+def _note_majority(scores):
+    if "majority" in scores and scores["accuracy"] <= scores["majority"]:
+        typer.echo(
+            "note: that is no better than always saying the most frequent label (majority "
+            f"{scores['majority']:.4g}). Few texts need many --epochs, or a higher "
+            "--learning-rate.",
+            err=True,
+        )
+
+
+def _show_summary(summary):
+    for run in summary["collapsed"]:
+        typer.echo(f"seed {run['seed']} left out: {run['why']}", err=True)
+    for name, value in summary["median"].items():
+        low, high = (summary[what][name] for what in ("lowest", "highest"))
+        typer.echo(f"{name}: median {value:.4g}, {low:.4g} to {high:.4g}")
 
 
 def _sha256(path):

@@ -1,6 +1,7 @@
 """albert-keras pretrain."""
 
 import dataclasses
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,8 +16,12 @@ from albert_keras.cli.runs import (
     Minutes,
     OptimizerName,
     Out,
+    Precision,
+    PrecisionOption,
     Resume,
     SaveEvery,
+    Strategy,
+    StrategyOption,
     checked_out,
     refuse_stopped,
     show_scores,
@@ -46,24 +51,6 @@ class Decay(StrEnum):
 
     FROM_START = "from_start"
     FROM_PEAK = "from_peak"
-
-
-class Strategy(StrEnum):
-    """What --strategy may be."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    MIRRORED = "mirrored"
-    MULTIWORKER = "multiworker"
-    TPU = "tpu"
-
-
-class Precision(StrEnum):
-    """What --precision may be."""
-
-    FLOAT32 = "float32"
-    BFLOAT16 = "bfloat16"
-    FLOAT16 = "float16"
 
 
 RecipeName = StrEnum("RecipeName", {name.upper(): name for name in RECIPES})
@@ -135,10 +122,8 @@ def pretrain(
     mask_rate: Annotated[
         float | None, typer.Option(help="Share of the pieces that is masked. [default: 0.15]")
     ] = None,
-    strategy: Annotated[Strategy, typer.Option(help="Which devices to train on.")] = Strategy.AUTO,
-    precision: Annotated[
-        Precision, typer.Option(help="What layers compute in; weights stay float32.")
-    ] = Precision.FLOAT32,
+    strategy: StrategyOption = Strategy.AUTO,
+    precision: PrecisionOption = Precision.FLOAT32,
     recompute: Annotated[
         bool, typer.Option("--recompute", help="Keep a layer's input alone for its gradient.")
     ] = False,
@@ -224,7 +209,7 @@ def pretrain(
             f"{flag} must be at most the model's {positions} positions. Received: {longest}. "
             "Shorten it, or add --set max_position_embeddings=..."
         )
-    if strategy == Strategy.MULTIWORKER:
+    if strategy == Strategy.MULTIWORKER and "TF_CONFIG" in os.environ:
         typer.echo("waiting for the other workers", err=True)
     devices = start_tensorflow(strategy)
     import tensorflow as tf

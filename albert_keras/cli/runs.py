@@ -1,7 +1,6 @@
 """What commands that train share: their options, and a run from its folder to its scores."""
 
 import dataclasses
-from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,13 +9,7 @@ import typer
 
 from albert_keras.cli.checks import refuse_schedule
 from albert_keras.data.storage import is_remote
-from albert_keras.json_file import write_json
 from albert_keras.run_folder import (
-    MODEL,
-    REPORT,
-    SCORES,
-    begin_run,
-    only_process_in,
     refuse_run,
     run_recipe,
     run_settings,
@@ -30,12 +23,34 @@ class OptimizerName(StrEnum):
     ADAMW = "adamw"
 
 
+class Strategy(StrEnum):
+    """What --strategy may be."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    MIRRORED = "mirrored"
+    MULTIWORKER = "multiworker"
+    TPU = "tpu"
+
+
+class Precision(StrEnum):
+    """What --precision may be."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+
+
 Out = Annotated[str, typer.Option(help="Folder of the run; its model is in OUT/model.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT.")]
 Minutes = Annotated[
     float | None, typer.Option(help="Instead of --steps: as many as this machine makes.")
 ]
 Optimizer = Annotated[OptimizerName, typer.Option(help="Weight decay and clipping are set.")]
+StrategyOption = Annotated[Strategy, typer.Option("--strategy", help="Which devices to train on.")]
+PrecisionOption = Annotated[
+    Precision, typer.Option("--precision", help="What layers compute in; weights stay float32.")
+]
 LogEvery = Annotated[int, typer.Option(min=1, help="Steps between two lines of OUT/metrics.jsonl.")]
 SaveEvery = Annotated[
     int, typer.Option(min=1, help="Steps between two saves of the training state.")
@@ -68,41 +83,6 @@ def timed(recipe, steps, minutes, warmup, resumed, count_steps):
     return dataclasses.replace(recipe, total_steps=steps, warmup_steps=warmup_steps)
 
 
-@contextmanager
-def trained(model, batches_from, out, settings, recipe, tokens_per_step, *, resume, **options):
-    """Trains to the end of the recipe, then gives way to the block, which scores and saves.
-
-    Exits with 130 where the user stops the training. No other process can enter the folder before
-    the block ends.
-    """
-    from albert_keras.report.page import write_report
-    from albert_keras.training.loop import train
-    from albert_keras.training.saved_state import TrainingDiverged
-
-    begin_run(out, settings, resume=resume)
-    with only_process_in(out):
-        total = recipe.total_steps
-        try:
-            reached = train(
-                model,
-                batches_from,
-                out,
-                total_steps=total,
-                tokens_per_step=tokens_per_step,
-                **options,
-            )
-        except TrainingDiverged:
-            with suppress(OSError):
-                write_report(out, running=False)
-            raise
-        if reached < total:
-            write_report(out, running=False)
-        refuse_stopped(reached, total)
-        yield
-        write_report(out, running=False)
-    typer.echo(f"{out / MODEL}: trained {reached:,} steps; {out / REPORT} shows how it went")
-
-
 def refuse_stopped(reached: int, total: int) -> None:
     """Exits with 130 where the user stopped the training."""
     if reached < total:
@@ -114,13 +94,11 @@ def refuse_stopped(reached: int, total: int) -> None:
         raise typer.Exit(130)
 
 
-def write_scores(out: Path, scores: dict) -> None:
-    """Writes evaluation.json and prints its numbers."""
-    write_json(out / SCORES, scores)
-    show_scores(scores)
-
-
 def show_scores(scores: dict) -> None:
-    """Prints the numbers among the scores."""
-    shown = {name: value for name, value in scores.items() if isinstance(value, float | int)}
+    """Prints the numbers among the scores, but for those that repeat another one."""
+    shown = {
+        name: value
+        for name, value in scores.items()
+        if isinstance(value, float | int) and name not in ("step", "score")
+    }
     typer.echo("  ".join(f"{name} {value:.4g}" for name, value in shown.items()))

@@ -9,6 +9,7 @@ import typer
 from albert_keras.checkpoint_folder import find_checkpoint, find_tokenizer
 from albert_keras.cli.checks import refuse_length, refuse_missing, refuse_out
 from albert_keras.cli.startup import start_tensorflow
+from albert_keras.tasks.task_names import NUMBER
 from albert_keras.text.tokenizer_folder import find_vocabulary
 
 
@@ -41,6 +42,11 @@ def export(
         raise ValueError(
             f"An export needs a fine-tuned classifier with its vocabulary. Received: {folder}. "
             "Make one with `albert-keras finetune`."
+        )
+    if head["labels"] == [NUMBER]:
+        raise ValueError(
+            f"An export tells labels. Received: {folder}, a regression. Predict with it by "
+            "`albert-keras predict-file`."
         )
     written = export_classifier(
         classifier,
@@ -90,6 +96,14 @@ def inspect(
         typer.echo(f"{number}\t{piece}\t{start}:{end}")
 
 
+def _shown(value):
+    if value is None:
+        return "not known"
+    if type(value) is int:
+        return f"{value:,}"
+    return f"{value:.6g}" if type(value) is float else str(value)
+
+
 def _newest_version(out):
     names = [path.name for path in out.iterdir()]
     return max(int(name) for name in names if name.isascii() and name.isdecimal())
@@ -114,9 +128,7 @@ def _show(title, values):
     from rich.text import Text
 
     console = Console()
-    shown = {
-        name: f"{value:,}" if type(value) is int else str(value) for name, value in values.items()
-    }
+    shown = {name: _shown(value) for name, value in values.items()}
     if not console.is_terminal:
         for name, value in shown.items():
             typer.echo(f"{name}\t{value}")

@@ -5,7 +5,11 @@ from albert_keras.report.markup import Markup, element, join
 from albert_keras.report.measures import Score
 from albert_keras.report.run_record import RunRecord
 
-_SCORES = "mlm_loss", "mlm_accuracy", "sop_accuracy", "nsp_accuracy", "accuracy"
+_SCORES = (
+    *("mlm_loss", "mlm_accuracy", "sop_accuracy", "nsp_accuracy"),
+    *("accuracy", "f1", "matthews", "pearson", "spearman"),
+    *("squad_exact_match", "squad_exact", "squad_f1"),
+)
 
 
 def headline(run: RunRecord, scores: list[Score]) -> Markup:
@@ -21,7 +25,7 @@ def headline(run: RunRecord, scores: list[Score]) -> Markup:
     ]
     tokens = run.tokens_at(run.step)
     if tokens is not None:
-        tiles.append(_tile("Tokens seen", large(tokens), "padding included"))
+        tiles.append(_tile("Tokens seen", large(tokens), _with_padding(run)))
         if run.seconds:
             speed = f"{grouped(tokens / run.seconds)} tokens/s"
             tiles.append(_tile("Time in training", (duration(run.seconds), ""), speed))
@@ -33,6 +37,10 @@ def headline(run: RunRecord, scores: list[Score]) -> Markup:
         title = join("Held out", corpus, f", after step {grouped(shown[0].last.step)}")
         groups.append(_group(title, [_score_tile(score) for score in shown]))
     return element("div", groups, class_="groups")
+
+
+def _with_padding(run):
+    return "padding included" if run.tokens_per_example is None else "without padding"
 
 
 def _group(title, tiles):

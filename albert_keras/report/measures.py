@@ -62,6 +62,15 @@ def _loss(title: str, unit: str = "nats", baseline=None, count=None) -> Measure:
     return Measure(title, unit, _nats, lower_is_better=True, baseline=baseline, count=count)
 
 
+def _correlation(title: str) -> Measure:
+    return Measure(title, "", _nats, compared=False, count=("examples", "examples"))
+
+
+def _official(title: str) -> Measure:
+    """Of SQuAD's scripts, in percent as they give it."""
+    return Measure(title, "%", "{:.1f} %".format, compared=False, count=("examples", "questions"))
+
+
 # In the order in which a page shows them.
 MEASURES = {
     "loss": _loss("Loss"),
@@ -80,7 +89,16 @@ MEASURES = {
     "nsp_loss": _loss(
         "Next sentence, loss", "nats a pair", ("chance", math.log(2)), ("nsp_examples", "pairs")
     ),
-    "accuracy": _share("Labels, right", ("most frequent label", "majority"), ("examples", "texts")),
+    "accuracy": _share(
+        "Answers, right", ("most frequent label", "majority"), ("examples", "examples")
+    ),
+    "f1": _share("F1 of label 1", count=("examples", "examples")),
+    "matthews": _correlation("Matthews correlation"),
+    "pearson": _correlation("Pearson correlation"),
+    "spearman": _correlation("Spearman correlation"),
+    "squad_exact_match": _official("Answers, exact"),
+    "squad_exact": _official("Answers, exact"),
+    "squad_f1": _official("Answers, F1 of their words"),
     "learning_rate": Measure("Learning rate", "", "{:.3g}".format, from_zero=True, compared=False),
     "tokens_per_second": Measure("Speed", "tokens/s", grouped, from_zero=True, compared=False),
 }

@@ -31,6 +31,7 @@ from albert_keras.run_folder import (
     SETTINGS,
     STATE,
     TENSORBOARD,
+    TEST,
     saved_steps,
 )
 from albert_keras.text.tokenizer import Tokenizer
@@ -43,8 +44,12 @@ _FILES = {
     EVENTS: "what was worth a look, a line each",
     SCORES: "the held-out scores at the end",
     CORPORA: "what was read of each corpus",
-    "predictions.tsv": "held-out texts with the labels that the model gives them",
-    BEST: "the model with the lowest held-out loss so far",
+    "predictions.tsv": "held-out examples with what the model says about them",
+    "predictions.json": "the answers to the held-out questions, for the official script",
+    "nbest_predictions.json": "for each of these the best answers, with probabilities",
+    "null_odds.json": "how much speaks for no answer, for the official script",
+    TEST: "predictions of the test set, with the file for the leaderboard",
+    BEST: "the model with the best held-out scores so far",
     MODEL: "the model and its vocabulary, for load_albert and every command",
     STATE: "the saved steps, from which --resume goes on",
     TENSORBOARD: "the numbers of the curves for TensorBoard",

@@ -80,10 +80,21 @@ class RunRecord:
     def total_steps(self) -> int | None:
         return whole(self.recipe.get("total_steps"))
 
+    @property
+    def tokens_per_example(self) -> float | None:
+        """Of fine-tuning, whose rows differ in length: the mean, without padding."""
+        settings = self.settings.get("settings")
+        return finite(settings.get("tokens_per_example")) if isinstance(settings, dict) else None
+
     def tokens_at(self, step: int) -> int | None:
-        """Tokens of the first steps, padding included, as in the speed of metrics.jsonl."""
+        """Tokens of the first steps, as in the speed of metrics.jsonl.
+
+        Padding included in pretraining; without it, on the average, in fine-tuning.
+        """
         batch = whole(self.recipe.get("batch_size"))
         length = whole(self.recipe.get("sequence_length", self.recipe.get("max_length")))
+        if self.tokens_per_example is not None:
+            return max(1, round(batch * self.tokens_per_example)) * step
         if not batch or not length:
             return None
         short, longer = self.long_phase or (step, length)
@@ -151,7 +162,9 @@ def read_run(folder: str | Path, running: bool | None = None) -> RunRecord:
     problems += _not_finite(EVALUATIONS, [one.scores for one in evaluations])
     if (folder / SCORES).exists():
         last = rows[-1]["step"] if rows else 0
-        evaluations += _evaluations(_object(folder / SCORES, problems), last)
+        scores = _object(folder / SCORES, problems)
+        step = whole(scores.get("step"))  # of fine-tuning, whose best checkpoint is scored
+        evaluations += _evaluations(scores, last if step is None else step)
     if not evaluations:
         problems.append("There are no held-out scores, or not yet: they need --dev.")
     run = RunRecord(

@@ -174,23 +174,24 @@ def encoded_blocks(
         >>> next(encoded_blocks(examples, tokenizer, max_length=128)).lengths
     """
 
-    @functools.cache
-    def encoder(texts):  # how many an example has
-        signature = [tf.TensorSpec([None], tf.string)] * texts
-        return tf.function(
-            lambda first, second=None: text_rows(first, tokenizer, max_length, second),
-            input_signature=signature,
-        )
-
     examples = iter(examples)
     while block := list(islice(examples, BLOCK_EXAMPLES)):
         columns = zip(*(texts for texts, _ in block), strict=True)
         columns = [valid_utf8(column) for column in columns]
         yield EncodedRows.of(
-            encoder(len(columns))(*columns),
+            _encoder(tokenizer, max_length, len(columns))(*columns),
             tokenizer.vocab_size,
             {name: _numbers([targets[name] for _, targets in block]) for name in block[0][1]},
         )
+
+
+@functools.lru_cache(8)  # a held-out file is encoded at every evaluation
+def _encoder(tokenizer, max_length, texts):
+    """`text_rows` of examples with so many texts, traced once."""
+    return tf.function(
+        lambda first, second=None: text_rows(first, tokenizer, max_length, second),
+        input_signature=[tf.TensorSpec([None], tf.string)] * texts,
+    )
 
 
 def _refuse_none(blocks):

@@ -20,7 +20,8 @@ class FinetuningRecipe:
         optimizer: "adamw" or "lamb".
         clip_norm: float > 0, the global norm that gradients are clipped to.
         seed: int, of the head's initial weights, the order and the dropout.
-        checkpoint_every: int > 0, steps between two checkpoints, of which the best is kept.
+        checkpoint_every: int > 0, steps between two checkpoints, of which the best is kept; or
+            None: the last one is.
 
     Raises:
         ValueError: neither or both of `total_steps` and `epochs`, or a warm-up that is negative or
@@ -43,7 +44,7 @@ class FinetuningRecipe:
     optimizer: str = "adamw"
     clip_norm: float = 1.0
     seed: int = 0
-    checkpoint_every: int = 100
+    checkpoint_every: int | None = 100
 
     def __post_init__(self):
         if (self.total_steps is None) == (self.epochs is None):
@@ -68,6 +69,15 @@ class FinetuningRecipe:
         if total is None:
             total = max(1, int(self.epochs * examples / self.batch_size))
         return total, round(self.warmup * total if self.warmup < 1 else self.warmup)
+
+    def resolved(self, examples: int) -> "FinetuningRecipe":
+        """The same in steps, for so many examples.
+
+        >>> FinetuningRecipe(batch_size=48, epochs=3, warmup=0.1).resolved(87_599).total_steps
+        5474
+        """
+        total_steps, warmup_steps = self.steps(examples)
+        return dataclasses.replace(self, total_steps=total_steps, warmup=warmup_steps, epochs=None)
 
 
 # Tasks that the paper starts from a checkpoint fine-tuned on MNLI, not from the pretrained one.

@@ -62,20 +62,26 @@ class GlueTask:
         """
         return tuple(name for name in self.splits if name.partition("_")[0] == kind)
 
-    def score(self, scores: Mapping[str, float]) -> float:
-        """The task's one number, the mean of its metrics, by which the best checkpoint is chosen.
+    def split_named(self, name: str) -> str:
+        """A split, or the deciding one of a kind, "dev" or "test".
 
-        The leaderboard takes the same mean of MRPC's, QQP's and STS-B's two; the original code
-        chose by accuracy and Pearson alone. It is NaN, which is above no other number, for a
-        regression that predicts the same for all.
-
-        >>> GLUE_TASKS["mrpc"].score({"accuracy": 0.5, "f1": 0.75})
-        0.625
-
-        Reference:
-            GLUE, section 5, https://arxiv.org/abs/1804.07461
+        >>> GLUE_TASKS["mnli"].split_named("dev")
+        'dev_matched'
         """
-        return sum(scores[name] for name in self.metrics) / len(self.metrics)
+        of_kind = self.splits_of(name)
+        if name in self.splits or not of_kind:
+            _split_named(self, name)  # refuses a name that there is not
+            return name
+        return of_kind[0]
+
+    def columns_of(self, split: str, file: str | Path) -> TextColumns:
+        """Where a file of this split has what: as that of its name has it, or else as most have."""
+        files = _split_named(self, self.split_named(split)).files
+        return files.get(Path(str(file)).name, next(iter(files.values())))
+
+    def has_files(self, split: str, folder: str | Path) -> bool:
+        """Whether an official file of this split is in a folder."""
+        return _found(self, split, folder) is not None
 
 
 def read_glue(
@@ -106,7 +112,7 @@ def read_glue(
     TextExample(id='0', text='sheer joy ', text_pair=None, label='1', line=2)
     """
     glue_task = task_named(task)
-    file, columns = _file_of(glue_task, split, folder)
+    file, columns = glue_file(glue_task, split, folder)
     yield from read_text_examples(
         file,
         columns,
@@ -200,16 +206,28 @@ def _split_named(task, name):
     raise ValueError(f"The splits of {task.name} are {', '.join(task.splits)}. Received: {name!r}.")
 
 
-def _file_of(task, split, folder):
-    files = _split_named(task, split).files
-    for name, columns in files.items():
+def glue_file(task: GlueTask, split: str, folder: str | Path) -> tuple[str, TextColumns]:
+    """The official file of a split in a task's folder, and its columns.
+
+    Raises:
+        ValueError: the folder has none.
+    """
+    found = _found(task, split, folder)
+    if found is None:
+        names = " or ".join(_split_named(task, split).files)
+        raise ValueError(
+            f"The {split} examples of {task.name} are in {names}, in the folder {task.folder} of "
+            f"the official archive. Received: {folder}, without."
+        )
+    return found
+
+
+def _found(task, split, folder):
+    for name, columns in _split_named(task, split).files.items():
         path = f"{str(folder).rstrip('/')}/{name}"  # a Path would take a slash from gs://
         if exists(path):
             return path, columns
-    raise ValueError(
-        f"The {split} examples of {task.name} are in {' or '.join(files)}, in the folder "
-        f"{task.folder} of the official archive. Received: {folder}, without."
-    )
+    return None
 
 
 def _splits(folder, labelled, unlabelled=None):

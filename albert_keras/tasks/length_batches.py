@@ -142,14 +142,7 @@ class BatchOrder:
         return np.argsort(np.random.Philox(key=key).random_raw(size), kind="stable")
 
 
-def predictions(
-    model: tf.keras.Model,
-    blocks: EncodedRows | Iterable[EncodedRows],
-    *,
-    batch_size: int,
-    max_length: int,
-    multiple: int = 16,
-) -> Iterator[dict[str, np.ndarray]]:
+class Predictor:
     """What a model says about each example, in the order of the examples.
 
     A block of some thousand examples is sorted by length, goes through the model in batches, and
@@ -158,41 +151,60 @@ def predictions(
 
     Args:
         model: whose output is a dict. Under its own strategy.
-        blocks: as of `encoded_blocks`, or rows that are encoded already.
         batch_size: int > 0, B, in examples.
         max_length, multiple: as of `length_batches`.
 
-    Yields:
-        For each example a dict of the model's outputs, each an array without the batch's axis. It
-        may be longer than the example, by answers about padding: cut what belongs to pieces to the
-        row's length, and what belongs to choices to their number.
-
     Raises:
-        ValueError: a number out of its range, or a row longer than `max_length`.
+        ValueError: a number out of its range.
 
     Example:
+        >>> predictor = Predictor(model, batch_size=64, max_length=128)
         >>> blocks = encoded_blocks(examples, tokenizer, max_length=128)
-        >>> for answer in predictions(model, blocks, batch_size=64, max_length=128):
+        >>> for answer in predictor(blocks):
         ...     print(answer["logits"].argmax())
     """
-    if batch_size < 1:
-        raise ValueError(f"`batch_size` must be at least 1. Received: {batch_size}.")
-    strategy = model.distribute_strategy
 
-    def answers(inputs):
-        return strategy.run(lambda share: model(share, training=False), (inputs,))
+    def __init__(
+        self, model: tf.keras.Model, *, batch_size: int, max_length: int, multiple: int = 16
+    ):
+        if batch_size < 1:
+            raise ValueError(f"`batch_size` must be at least 1. Received: {batch_size}.")
+        self._model, self._strategy = model, model.distribute_strategy
+        self._batch_size, self._max_length, self._multiple = batch_size, max_length, multiple
+        self._run = self._spec = None
 
-    run = None
-    for block in blocks.blocks() if isinstance(blocks, EncodedRows) else blocks:
-        _refuse_lengths(block, max_length, multiple)
-        order = _by_length(block, np.arange(len(block)))
-        batches = _prediction_batches(block, order, batch_size, max_length, multiple)
-        batches = strategy.experimental_distribute_dataset(batches)
-        if run is None:  # for shapes of any width: a batch of another one is no new trace
-            run = tf.function(answers, input_signature=[batches.element_spec])
-        outputs = [_rows_of(run(inputs), strategy) for inputs in batches]
-        outputs = [answer for batch in outputs for answer in batch][: len(order)]
-        yield from (outputs[place] for place in np.argsort(order))
+    def __call__(
+        self, blocks: EncodedRows | Iterable[EncodedRows]
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Yields for each example a dict of the model's outputs, each without the batch's axis.
+
+        They may be longer than the example, by answers about padding: cut what belongs to pieces to
+        the row's length, and what belongs to choices to their number.
+
+        Args:
+            blocks: as of `encoded_blocks`, or rows that are encoded already.
+
+        Raises:
+            ValueError: a row longer than `max_length`.
+        """
+        for block in blocks.blocks() if isinstance(blocks, EncodedRows) else blocks:
+            _refuse_lengths(block, self._max_length, self._multiple)
+            order = _by_length(block, np.arange(len(block)))
+            batches = self._strategy.experimental_distribute_dataset(
+                _prediction_batches(
+                    block, order, self._batch_size, self._max_length, self._multiple
+                )
+            )
+            if self._spec != batches.element_spec:
+                # One trace for batches of any width; fixed shapes differ by the block's choices.
+                self._spec = batches.element_spec
+                self._run = tf.function(self._answers, input_signature=[self._spec])
+            outputs = [_rows_of(self._run(inputs), self._strategy) for inputs in batches]
+            outputs = [answer for batch in outputs for answer in batch][: len(order)]
+            yield from (outputs[place] for place in np.argsort(order))
+
+    def _answers(self, inputs):
+        return self._strategy.run(lambda share: self._model(share, training=False), (inputs,))
 
 
 def _prediction_batches(block, order, batch_size, max_length, multiple):

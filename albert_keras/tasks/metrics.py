@@ -13,7 +13,7 @@ def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
     0.75
     """
     labels, predictions = _rows(labels, predictions)
-    return float(_imported("sklearn.metrics").accuracy_score(labels, predictions))
+    return float((labels == predictions).mean())  # for a mean nobody needs another package
 
 
 def f1(labels: np.ndarray, predictions: np.ndarray) -> float:

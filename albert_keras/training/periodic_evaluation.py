@@ -19,15 +19,17 @@ class PeriodicEvaluation(NamedTuple):
             model's metrics alone, so no `model.evaluate`. With several workers, all of them call
             it.
         every: int > 0, steps. It is also called at the last step.
-        best_by: the score by which the best model is judged; the lowest is best.
+        best_by: the score by which the best model is judged.
         on_best: takes (step, scores) and keeps the model; when it fails for want of space on the
             disk, the best so far stays the best.
+        highest: whether the highest score is best. Default False: the lowest.
     """
 
     scores: Callable[[], Mapping[str, Any]]
     every: int
     best_by: str
     on_best: Callable[[int, Mapping[str, Any]], None]
+    highest: bool = False
 
 
 class EvaluationCallback(tf.keras.callbacks.Callback):
@@ -59,7 +61,7 @@ class EvaluationCallback(tf.keras.callbacks.Callback):
         self._intervals, self._total_steps, self._is_chief = intervals, total_steps, is_chief
         self._step = state.step
         earlier = [line for line in log.earlier_evaluations() if line.get("best")]
-        self._best = earlier[-1][evaluation.best_by] if earlier else math.inf
+        self._best = earlier[-1][evaluation.best_by] if earlier else None
 
     def on_train_batch_end(self, batch, logs=None):
         before, self._step = self._step, self._state.step
@@ -74,7 +76,7 @@ class EvaluationCallback(tf.keras.callbacks.Callback):
             raise ValueError(
                 f"`best_by` must be one of the scores {', '.join(scores)}. Received: {name!r}."
             )
-        is_best = scores[name] < self._best  # not NaN
+        is_best = self._is_better(scores[name])
         if is_best and self._is_chief:
             try:
                 self._evaluation.on_best(self._step, scores)
@@ -89,3 +91,8 @@ class EvaluationCallback(tf.keras.callbacks.Callback):
         if is_best:
             self._best = scores[name]
         self._log.evaluation(self._step, {**scores, "best": is_best})
+
+    def _is_better(self, score):
+        if self._best is None:
+            return math.isfinite(score)
+        return score > self._best if self._evaluation.highest else score < self._best

@@ -1,0 +1,357 @@
+"""finetune: a fine-tuning run from a checkpoint to a scored one, in one folder."""
+
+import dataclasses
+import hashlib
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from albert_keras.checkpoints import load_albert, save_albert
+from albert_keras.data.shards import sha256_of
+from albert_keras.json_file import write_json
+from albert_keras.model import config_of, encoder_of, layers_of
+from albert_keras.new_folder import new_folder
+from albert_keras.optimizers import optimizer_named
+from albert_keras.rebuilding import fill_layer, rebuilt
+from albert_keras.report.page import write_report
+from albert_keras.run_folder import (
+    BEST,
+    EVALUATIONS,
+    MODEL,
+    SCORES,
+    TEST,
+    begin_run,
+    only_process_in,
+)
+from albert_keras.tasks.encoded_rows import EncodedRows
+from albert_keras.tasks.finetuning_recipe import FinetuningRecipe
+from albert_keras.tasks.finetuning_task import FinetuningTask, Member, answered_by
+from albert_keras.tasks.length_batches import length_batches
+from albert_keras.tasks.row_cache import cached_rows
+from albert_keras.text.tokenizer import Tokenizer
+from albert_keras.training.guards import Plateau
+from albert_keras.training.line_log import LineLog
+from albert_keras.training.loop import train
+from albert_keras.training.periodic_evaluation import PeriodicEvaluation
+from albert_keras.training.saved_state import TrainingDiverged
+from albert_keras.training.strategy import refuse_uneven_batch
+
+_CAUSES = (
+    "The model gives the same answer to everything. Likely causes: a learning rate that is too "
+    "high, or too few steps yet; dropout, which large models take badly; a seed with bad luck, "
+    "where several runs help."
+)
+
+
+class Start(NamedTuple):
+    """What a run starts from.
+
+    Args:
+        new_encoder: makes an encoder of its own at each call, in the scope of a strategy.
+        tokenizer: of the encoder.
+        origin: the sha256 of its weights; None for random ones. A resumed run must have the same.
+    """
+
+    new_encoder: Callable[[], tf.keras.Model]
+    tokenizer: Tokenizer
+    origin: str | None
+
+
+class FinetuningData(NamedTuple):
+    """What a run reads: sources of its task, see `FinetuningTask`.
+
+    Args:
+        train: to train on.
+        dev: held-out ones by name, the one first by which the best model is chosen; may be empty.
+        test: by name, predicted at the end, and scored where the truth is known; may be empty.
+    """
+
+    train: Any
+    dev: dict[str, Any]
+    test: dict[str, Any]
+
+
+def encoded_training_rows(
+    task: FinetuningTask,
+    source: Any,
+    tokenizer: Tokenizer,
+    max_length: int,
+    cache: str | Path | None = None,
+) -> EncodedRows:
+    """The rows of a source to train on.
+
+    Args:
+        cache: a folder to keep them in, from which they are then mapped into memory. None: they are
+            made and held in memory.
+
+    Raises:
+        ValueError: what the task refuses, or there is no row to train on.
+    """
+
+    def blocks():
+        for block in task.encode(source, tokenizer, max_length):
+            rows = task.training_rows(block)
+            if len(rows):
+                yield rows
+
+    if cache is None:
+        return EncodedRows.concatenated(blocks())
+    return cached_rows(
+        cache,
+        blocks,
+        sources=task.files(source),
+        tokenizer=tokenizer,
+        max_length=max_length,
+        settings={"task": type(task).__name__, **task.settings(source)},
+    )
+
+
+def compiled(
+    task: FinetuningTask,
+    start: Start,
+    recipe: FinetuningRecipe,
+    strategy: tf.distribute.Strategy,
+    *,
+    freeze_encoder: bool = False,
+) -> tuple[tf.keras.Model, tf.keras.Model]:
+    """The model that predicts and the compiled one that trains it, of the same weights.
+
+    Args:
+        recipe: with `total_steps`.
+        freeze_encoder: train the task's head alone, and the pooler that it stands on.
+    """
+    refuse_uneven_batch(recipe.batch_size, strategy)
+    warmup_steps = recipe.steps(examples=1)[1]
+    tf.keras.utils.set_random_seed(recipe.seed)
+    with strategy.scope():
+        encoder = _with_dropout(start.new_encoder(), recipe.dropout)
+        model = task.build(encoder, recipe.classifier_dropout)
+        for name in ("embeddings", "encoder") if freeze_encoder else ():
+            layers_of(model)[name].trainable = False
+        trainer = task.trainer_of(model)
+        trainer.compile(
+            optimizer_named(
+                recipe.optimizer,
+                recipe.learning_rate,
+                warmup_steps,
+                recipe.total_steps,
+                clip_norm=recipe.clip_norm,
+            ),
+            **task.compile_arguments(trainer),
+        )
+    return model, trainer
+
+
+def training_batches(
+    task: FinetuningTask,
+    rows: EncodedRows,
+    recipe: FinetuningRecipe,
+    strategy: tf.distribute.Strategy,
+) -> Callable[[int], tf.data.Dataset]:
+    """A function that gives the batches from any step on, as the task's trainer takes them."""
+    batches_from = length_batches(
+        rows,
+        batch_size=recipe.batch_size,
+        max_length=recipe.max_length,
+        seed=recipe.seed,
+        **({"multiple": recipe.max_length} if _has_fixed_shapes(strategy) else {}),
+    )
+    return lambda step: batches_from(step).map(task.fit_batch)
+
+
+def finetune(
+    task: FinetuningTask,
+    data: FinetuningData,
+    rows: EncodedRows,
+    start: Start,
+    recipe: FinetuningRecipe,
+    folder: str | Path,
+    *,
+    strategy: tf.distribute.Strategy | None = None,
+    freeze_encoder: bool = False,
+    resume: bool = False,
+    **options: Any,
+) -> int:
+    """Trains to the end of the recipe, keeps the best checkpoint, scores and saves it.
+
+    The run's folder then has what `run_folder` says. The best is that of the highest score on the
+    first held-out source, of all that are looked at every `checkpoint_every` steps; without such a
+    source or number it is the last.
+
+    Args:
+        task: what the examples are and how they are scored.
+        data: its files.
+        rows: of `encoded_training_rows`.
+        start: what to start from.
+        recipe: with `total_steps`, see `FinetuningRecipe.resolved`.
+        folder: of the run.
+        strategy: where to train. Default None: the current one.
+        freeze_encoder: see `compiled`.
+        resume: go on with the run in `folder`.
+        **options: `log_every`, `save_every`, `quiet` of `train`.
+
+    Returns:
+        The step that was reached, below `recipe.total_steps` if the process was asked to stop; then
+        nothing was scored or saved but the state.
+
+    Raises:
+        ValueError: see `begin_run`; or rows longer than the model's positions.
+        TrainingDiverged, OSError: see `train`.
+    """
+    folder = Path(folder)
+    strategy = strategy or tf.distribute.get_strategy()
+    fixed_shapes = _has_fixed_shapes(strategy)
+    model, trainer = compiled(task, start, recipe, strategy, freeze_encoder=freeze_encoder)
+    positions = config_of(model).max_position_embeddings
+    if recipe.max_length > positions:
+        raise ValueError(
+            f"`max_length` must be at most the model's {positions} positions. Received: "
+            f"{recipe.max_length}."
+        )
+    batches_from = training_batches(task, rows, recipe, strategy)
+    settings = _settings(task, data, start, recipe, rows, model, freeze_encoder)
+
+    # What cannot be read is refused now, not when the training has ended.
+    labelled = {name: task.is_labelled(source) for name, source in (data.dev | data.test).items()}
+    for name, source in data.dev.items():
+        if not labelled[name]:
+            raise ValueError(
+                f"A held-out file must say what is right, for its score. Received: {name}, "
+                f"{task.files(source)[0]}, which does not for all. It can be a test file."
+            )
+
+    def member_of(model):
+        return Member(model, start.tokenizer, recipe.max_length, fixed_shapes=fixed_shapes)
+
+    def scores(member, sources, folder=None):
+        """The scores on each source whose truth is known; its predictions go to the folder."""
+        found = {}
+        for name, source in sources.items():
+            target = folder if folder is None or len(sources) == 1 else folder / name
+            if target is not None:
+                target.mkdir(exist_ok=True)
+            found[name] = task.finish(source, answered_by([member], task, source), target)
+        return {name: one for name, one in found.items() if one}
+
+    def keep(target):
+        save_albert(
+            model,
+            target,
+            tokenizer=start.tokenizer,
+            labels=task.labels,
+            max_length=recipe.max_length,
+            replace=True,
+        )
+
+    def on_the_way():
+        found = scores(trained, data.dev)
+        return {"score": next(iter(found.values()))["score"], **_flat(found)}
+
+    trained = member_of(model)
+    evaluation = None
+    if data.dev and recipe.checkpoint_every is not None:
+        evaluation = PeriodicEvaluation(
+            scores=on_the_way,
+            every=recipe.checkpoint_every,
+            best_by="score",
+            on_best=lambda step, found: keep(folder / BEST),
+            highest=True,
+        )
+    begin_run(folder, settings, resume=resume)
+    with only_process_in(folder):
+        try:
+            reached = train(
+                trainer,
+                batches_from,
+                folder,
+                total_steps=recipe.total_steps,
+                tokens_per_step=max(1, round(recipe.batch_size * _tokens_per_example(rows))),
+                evaluation=evaluation,
+                plateau=Plateau(
+                    "loss", task.unlearned_loss(rows), recipe.steps(examples=1)[1], _CAUSES
+                ),
+                **options,
+            )
+        except TrainingDiverged:
+            with suppress(OSError):
+                write_report(folder, running=False)
+            raise
+        if reached == recipe.total_steps:
+            best = trained
+            if (folder / BEST).exists():
+                with strategy.scope():
+                    best = member_of(load_albert(folder / BEST)[0])
+            if data.dev:
+                found = _flat(scores(best, data.dev, folder))
+                write_json(folder / SCORES, {"step": _best_step(folder) or reached, **found})
+            if data.test:
+                found = scores(best, data.test, folder / TEST)
+                if found:
+                    write_json(folder / TEST / SCORES, _flat(found))
+            # The last thing: a run that has its model has ended.
+            if (folder / BEST).exists():
+                with new_folder(folder / MODEL, replace=(folder / MODEL).exists()) as partial:
+                    shutil.copytree(folder / BEST, partial, dirs_exist_ok=True)
+            else:
+                keep(folder / MODEL)
+        write_report(folder, running=False)
+    return reached
+
+
+def _has_fixed_shapes(strategy):
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def _with_dropout(encoder, rate):
+    """The same weights with ALBERT's dropout, on hidden values and on attention, at this rate."""
+    changed = {
+        "embeddings": {"dropout": rate},
+        "encoder": {"dropout": rate, "attention_dropout": rate},
+    }
+    new = rebuilt(encoder, changed)
+    for name in changed:
+        fill_layer(layers_of(new)[name], layers_of(encoder)[name])
+    return encoder_of(new)
+
+
+def _best_step(folder):
+    """The step of which best/ holds the model, as the log has it."""
+    lines = LineLog(folder / EVALUATIONS).read()
+    return max((line["step"] for line in lines if line.get("best")), default=None)
+
+
+def _flat(scores):
+    """Those of a single source alone, without its name."""
+    return next(iter(scores.values())) if len(scores) == 1 else scores
+
+
+def _settings(task, data, start, recipe, rows, model, freeze_encoder):
+    """What decides the result of a run: a resumed one must have the same."""
+    sources = {"train": data.train, **data.dev}
+    return {
+        "task": type(task).__name__,
+        **{f"{name}_sha256": _sha256(task.files(source)) for name, source in sources.items()},
+        "columns": {name: task.settings(source) for name, source in sources.items()},
+        "model_sha256": start.origin,
+        "vocabulary_sha256": start.tokenizer.sha256,
+        "config": config_of(model).to_dict(),
+        "labels": task.labels,
+        "recipe": dataclasses.asdict(recipe),
+        "tokens_per_example": _tokens_per_example(rows),
+        "freeze_encoder": freeze_encoder,
+        "precision": layers_of(model)["encoder"].compute_dtype,
+    }
+
+
+def _sha256(files):
+    sums = "".join(sha256_of(file) for file in files)
+    return hashlib.sha256(sums.encode()).hexdigest()
+
+
+def _tokens_per_example(rows):
+    """Without padding, on the average."""
+    return round(len(rows.ids) / len(rows), 2)

@@ -1,0 +1,1 @@
+"""RACE and other multiple choice: its files, its rows, its score."""

@@ -1,0 +1,246 @@
+"""SquadTask: questions whose answer is a part of a text, and those that have none."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.span_training import span_losses, with_gold_starts
+from albert_keras.task_models import build_answerable_span_predictor, build_span_predictor
+from albert_keras.tasks.encoded_rows import EncodedRows
+from albert_keras.tasks.finetuning_task import Answered, Encoded, FinetuningTask
+from albert_keras.tasks.squad.answers import (
+    Spans,
+    average_spans,
+    best_candidates,
+    choose,
+    join_spans,
+    null_odds_of,
+    spans_of_beam,
+    spans_of_logits,
+    write_predictions,
+)
+from albert_keras.tasks.squad.reading import Question, check_unique_ids, read_squad
+from albert_keras.tasks.squad.scoring import reachable_optimum, score_v1, score_v2
+from albert_keras.tasks.squad.windows import Windows, encode_windows
+from albert_keras.text.tokenizer import Tokenizer
+
+_BLOCK_QUESTIONS = 1024
+# Rows whose spans are looked at together: a score for each start and length of an answer.
+_ROWS_AT_ONCE = 64
+
+
+class _Block(NamedTuple):
+    questions: Sequence[Question]
+    windows: Windows
+
+
+class _Answers(NamedTuple):
+    spans: Spans
+    null_odds: np.ndarray | None  # float64 (Q,), of the head that says whether there is an answer
+
+
+class SquadTask(FinetuningTask):
+    """Answers questions with a part of a text. A source is a file in SQuAD's layout.
+
+    Args:
+        answerable: whether all questions have an answer, as in SQuAD 1.1, and the head is two
+            logits a position; else the head of SQuAD 2.0 says as well whether there is one.
+        doc_stride, max_query_length: see `encode_windows`.
+        max_answer_length: int > 0, in pieces. Default 30.
+        n_best: int > 0, candidates that are written. Default 20.
+        null_threshold: float, the null odds from which a question is answered with nothing. Default
+            None: searched for where the truth is known, else 0.
+        on_note: is told what of a file cannot be used as it stands, in a sentence. Default None.
+
+    Example:
+
+    >>> task = SquadTask(answerable=True)
+    >>> list(task.build(build_albert("tiny"), dropout=0.0).output)
+    ['start_logits', 'end_logits']
+    """
+
+    def __init__(
+        self,
+        answerable: bool,
+        *,
+        doc_stride: int = 128,
+        max_query_length: int = 64,
+        max_answer_length: int = 30,
+        n_best: int = 20,
+        null_threshold: float | None = None,
+        on_note: Callable[[str], None] | None = None,
+    ):
+        self._answerable = answerable
+        self._doc_stride, self._max_query_length = doc_stride, max_query_length
+        self._max_answer_length, self._n_best = max_answer_length, n_best
+        self._null_threshold = null_threshold
+        self._on_note, self._noted = on_note, set()
+
+    def files(self, source: str | Path) -> list[str]:
+        return [str(source)]
+
+    def settings(self, source: str | Path) -> dict[str, Any]:
+        return {
+            "answerable": self._answerable,
+            "doc_stride": self._doc_stride,
+            "max_query_length": self._max_query_length,
+        }
+
+    def is_labelled(self, source: str | Path) -> bool:
+        return all(question.is_labelled for question in read_squad(source).questions)
+
+    def encode(
+        self, source: str | Path, tokenizer: Tokenizer, max_length: int
+    ) -> Iterator[Encoded]:
+        file = read_squad(source)
+        self._note(source, file)
+        for start in range(0, len(file.questions), _BLOCK_QUESTIONS):
+            questions = file.questions[start : start + _BLOCK_QUESTIONS]
+            windows = encode_windows(
+                questions, tokenizer, max_length, self._doc_stride, self._max_query_length
+            )
+            yield Encoded(_Block(questions, windows), self._rows(windows, tokenizer))
+
+    def training_rows(self, block: Encoded) -> EncodedRows:
+        impossible = [one.id for one in block.examples.questions if one.is_impossible]
+        if self._answerable and impossible:
+            raise ValueError(
+                "SQuAD 1.1 has answers to all questions. Received: some without, such as "
+                f"{impossible[0]!r}. Train the head of 2.0 on them (squad2)."
+            )
+        return block.rows.take(np.flatnonzero(block.examples.windows.start_positions >= 0))
+
+    def count(self, source: str | Path, rows: EncodedRows) -> int:
+        """Questions, not their windows, as the original counts."""
+        return len(read_squad(source).questions)
+
+    def build(self, encoder: tf.keras.Model, dropout: float) -> tf.keras.Model:
+        if self._answerable:
+            return build_span_predictor(encoder, dropout)
+        return build_answerable_span_predictor(encoder, dropout)
+
+    def trainer_of(self, model: tf.keras.Model) -> tf.keras.Model:
+        return model if self._answerable else with_gold_starts(model)
+
+    def compile_arguments(self, trainer: tf.keras.Model) -> dict[str, Any]:
+        return span_losses(trainer)
+
+    def fit_batch(self, inputs: dict, targets: dict) -> tuple[dict, dict]:
+        if self._answerable:
+            return inputs, targets
+        return {**inputs, "start_positions": targets["start_logits"]}, targets
+
+    def unlearned_loss(self, rows: EncodedRows) -> float:
+        """Of equally probable positions."""
+        loss = float(np.log(rows.lengths).mean())
+        if self._answerable:
+            return loss
+        share = rows.targets["unanswerable_logits"].mean()
+        terms = [one * np.log(one) for one in (share, 1 - share) if one > 0]
+        return loss - 0.5 * float(sum(terms))
+
+    def answers(self, block: Encoded, outputs: Iterator[Mapping[str, Any]]) -> _Answers:
+        windows, rows = block.examples.windows, np.arange(len(block.rows))
+        spans, odds = [], []
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[start : start + _ROWS_AT_ONCE]
+            found = [next(outputs) for _ in some]
+            if self._answerable:
+                logits = (_padded(found, name) for name in ("start_logits", "end_logits"))
+                spans.append(
+                    spans_of_logits(windows, some, *logits, self._max_answer_length, self._n_best)
+                )
+                continue
+            names = ("start_positions", "start_log_probs", "end_positions", "end_log_probs")
+            beams = (np.stack([one[name] for one in found]) for name in names)
+            spans.append(spans_of_beam(windows, some, *beams, self._max_answer_length))
+            odds += [one["unanswerable_logits"] for one in found]
+        null_odds = None if self._answerable else null_odds_of(windows, np.array(odds))
+        return _Answers(join_spans(spans), null_odds)
+
+    def average(self, members: Sequence[_Answers]) -> _Answers:
+        if len(members) == 1:
+            return members[0]
+        odds = [member.null_odds for member in members]
+        return _Answers(
+            average_spans([member.spans for member in members]),
+            None if self._answerable else np.mean(odds, axis=0),
+        )
+
+    def finish(
+        self, source: str | Path, answered: Iterable[Answered], folder: Path | None
+    ) -> dict[str, Any]:
+        """The official scores in percent, `squad_` before their names, and the official files:
+        predictions.json, nbest_predictions.json and null_odds.json."""
+        questions, candidates = [], {}
+        null_odds = None if self._answerable else {}
+        for block, answers in answered:
+            questions += block.questions
+            candidates |= best_candidates(block.questions, answers.spans, self._n_best)
+            if null_odds is not None:
+                ids = (question.id for question in block.questions)
+                null_odds |= zip(ids, answers.null_odds.tolist(), strict=True)
+        check_unique_ids(questions)
+        is_known = all(question.is_labelled for question in questions)
+        threshold = self._threshold(questions if is_known else None, candidates, null_odds)
+        predictions = choose(candidates, null_odds, threshold)
+        if folder is not None:
+            write_predictions(folder, predictions, candidates, null_odds)
+        if not is_known:
+            return {}
+        if null_odds is None and not any(question.is_impossible for question in questions):
+            scores = score_v1(questions, predictions)
+        else:
+            scores = score_v2(questions, predictions)
+            if null_odds is not None:
+                found = score_v2(questions, choose(candidates), null_odds)
+                scores |= {key: value for key, value in found.items() if key.startswith("best_")}
+                scores["null_threshold"] = threshold
+        named = {f"squad_{key}": value for key, value in scores.items()}
+        return {"score": scores["f1"], **named, "examples": len(questions)}
+
+    def _threshold(self, questions, candidates, null_odds):
+        if self._null_threshold is not None:
+            return self._null_threshold
+        if questions is None or null_odds is None:
+            return 0.0
+        return reachable_optimum(questions, choose(candidates), null_odds).threshold
+
+    def _rows(self, windows, tokenizer):
+        targets = {
+            "start_logits": windows.start_positions,
+            "end_logits": windows.end_positions,
+        }
+        if not self._answerable:
+            targets["unanswerable_logits"] = windows.impossible.astype(np.int32)
+        return EncodedRows(
+            windows.token_ids.astype(np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.int32),
+            windows.lengths.astype(np.int32),
+            windows.second_starts,
+            targets,
+        )
+
+    def _note(self, source, file):
+        if self._on_note is None or source in self._noted:
+            return
+        self._noted.add(source)
+        for ids, what in (
+            (file.moved, "have an answer at another place than the file says; it was found"),
+            (
+                file.unplaced,
+                "have an answer that does not occur in the text; it counts for the score, and "
+                "nobody can be trained on it",
+            ),
+            (file.repeated, "ids are those of several questions"),
+        ):
+            if ids:
+                self._on_note(f"{source}: {len(ids)} questions {what} ({ids[0]!r} first).")
+
+
+def _padded(outputs, name):
+    """`(n, S)` of rows of several widths; what is behind a row is never looked at."""
+    width = max(len(output[name]) for output in outputs)
+    return np.stack([np.pad(output[name], (0, width - len(output[name]))) for output in outputs])
