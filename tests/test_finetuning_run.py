@@ -216,6 +216,9 @@ def test_squad_goes_from_official_files_to_official_files(tmp_path, version):
         assert empty == {
             key for key, value in odds.items() if value > scores["squad_null_threshold"]
         }
+        right = np.mean([(odds[key] > 0) == key.endswith("-none") for key in odds])
+        assert scores["answerability"] == pytest.approx(right)
+        assert scores["answerability_majority"] == 0.5
         assert scores["squad_NoAns_total"] == 8 and scores["squad_f1"] >= 50
 
 

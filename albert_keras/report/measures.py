@@ -99,6 +99,11 @@ MEASURES = {
     "squad_exact_match": _official("Answers, exact"),
     "squad_exact": _official("Answers, exact"),
     "squad_f1": _official("Answers, F1 of their words"),
+    "answerability": _share(
+        "Whether there is an answer, right",
+        ("more frequent", "answerability_majority"),
+        ("examples", "questions"),
+    ),
     "learning_rate": Measure("Learning rate", "", "{:.3g}".format, from_zero=True, compared=False),
     "tokens_per_second": Measure("Speed", "tokens/s", grouped, from_zero=True, compared=False),
 }

@@ -11,6 +11,7 @@ from albert_keras.span_training import span_losses, with_gold_starts
 from albert_keras.task_models import build_answerable_span_predictor, build_span_predictor
 from albert_keras.tasks.encoded_rows import EncodedRows
 from albert_keras.tasks.finetuning_task import Answered, Encoded, FinetuningTask
+from albert_keras.tasks.interval import wilson_interval
 from albert_keras.tasks.squad.answers import (
     Spans,
     average_spans,
@@ -174,7 +175,11 @@ class SquadTask(FinetuningTask):
         self, source: str | Path, answered: Iterable[Answered], folder: Path | None
     ) -> dict[str, Any]:
         """The official scores in percent, `squad_` before their names, and the official files:
-        predictions.json, nbest_predictions.json and null_odds.json."""
+        predictions.json, nbest_predictions.json and null_odds.json.
+
+        Of SQuAD 2.0 also how often the head says rightly whether there is an answer, at odds of 0,
+        which nobody has searched for, and how often the more frequent of the two would be right.
+        """
         questions, candidates = [], {}
         null_odds = None if self._answerable else {}
         for block, answers in answered:
@@ -200,7 +205,8 @@ class SquadTask(FinetuningTask):
                 scores |= {key: value for key, value in found.items() if key.startswith("best_")}
                 scores["null_threshold"] = threshold
         named = {f"squad_{key}": value for key, value in scores.items()}
-        return {"score": scores["f1"], **named, "examples": len(questions)}
+        told = {} if null_odds is None else _answerability(questions, null_odds)
+        return {"score": scores["f1"], **named, **told, "examples": len(questions)}
 
     def _threshold(self, questions, candidates, null_odds):
         if self._null_threshold is not None:
@@ -238,6 +244,17 @@ class SquadTask(FinetuningTask):
         ):
             if ids:
                 self._on_note(f"{source}: {len(ids)} questions {what} ({ids[0]!r} first).")
+
+
+def _answerability(questions, null_odds):
+    said = np.array([null_odds[question.id] > 0 for question in questions])
+    is_impossible = np.array([not question.answers for question in questions])
+    right = int((said == is_impossible).sum())
+    return {
+        "answerability": right / len(questions),
+        "answerability_interval": wilson_interval(right, len(questions)),
+        "answerability_majority": float(max(is_impossible.mean(), 1 - is_impossible.mean())),
+    }
 
 
 def _padded(outputs, name):
