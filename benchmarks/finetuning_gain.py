@@ -36,7 +36,7 @@ PAIRS = {
     "qnli": ("glue/QNLI-dev-2000.tsv", "question", "sentence", "label", "sentence"),
     "conj": ("nli/conj_dev.tsv", "Premise", "Hypothesis", "Label", "Premise"),
 }
-EPOCHS = {"med": 10, "qnli": 10, "conj": 20, "squad1": 2, "squad2": 2}
+EPOCHS = {"med": 4, "qnli": 6, "conj": 12, "squad1": 2, "squad2": 2}
 
 
 def write_pairs(name, data, folder):
