@@ -118,7 +118,8 @@ def main(argv=None):
                 *("--learning-rate", arguments.learning_rate, *flags, *resume),
             ]
             began = time.monotonic()
-            subprocess.run(list(map(str, command)), check=True, stdout=sys.stderr)
+            # It fails where no run has learned anything, which is a result.
+            subprocess.run(list(map(str, command)), check=False, stdout=sys.stderr)
             summary = json.loads((out / "summary.json").read_text())
             print(
                 json.dumps(
@@ -129,6 +130,7 @@ def main(argv=None):
                         **{
                             key: {score: round(value, 4) for score, value in summary[key].items()}
                             for key in ("median", "lowest", "highest")
+                            if key in summary
                         },
                         "runs": len(summary["runs"]),
                         "collapsed": len(summary["collapsed"]),

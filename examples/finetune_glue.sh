@@ -10,7 +10,8 @@
 #
 # FLAGS are those of `albert-keras finetune` for all of them: FLAGS="--runs 5" for the median and spread
 # of five seeds, as the paper's dev scores are; "--strategy mirrored" on all GPUs of a machine,
-# "--strategy tpu" on a TPU; "--precision bfloat16" where it is faster; "--resume" after an interruption.
+# "--strategy tpu" on a TPU; "--precision bfloat16" where it is faster. After an interruption repeat the
+# command: what has ended stays as it is.
 #
 # Time: meant for a GPU or a TPU. On two CPU cores a step of base on 32 rows of 128 pieces takes about
 # 8 seconds: RTE's 800 steps some hours, MNLI's 10,000 of 128 rows weeks. No scores of released models
@@ -30,6 +31,7 @@ for task in "${tasks[@]}"; do
     rte | mrpc | sts-b) if [[ -d $out/mnli/model ]]; then start=$out/mnli; fi ;;
     qqp) own=(--skip-broken) ;; # some copies have questions with a line end inside
     esac
+    if [[ -e $out/$task ]]; then own+=(--resume); fi
     albert-keras finetune --model "$start" --task "$task" --data "$glue/${folder[$task]}" \
         --out "$out/$task" "${own[@]}" "${flags[@]}"
     if [[ $task == mnli && -e $glue/diagnostic/diagnostic.tsv && ! -e $out/ax ]]; then

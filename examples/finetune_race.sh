@@ -12,4 +12,5 @@
 set -euo pipefail
 model=$1 race=$2 out=$3
 read -ra flags <<<"${FLAGS:-}"
+if [[ -e $out ]]; then flags+=(--resume); fi
 albert-keras finetune --model "$model" --task race --data "$race" --out "$out" "${flags[@]}"

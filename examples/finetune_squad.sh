@@ -16,11 +16,14 @@
 set -euo pipefail
 model=$1 squad=$2 out=$3 task=$4
 read -ra flags <<<"${FLAGS:-}"
+if [[ -e $out ]]; then flags+=(--resume); fi
 albert-keras finetune --model "$model" --task "$task" --data "$squad" --out "$out" "${flags[@]}"
-if [[ -e $out/summary.json ]]; then
+if [[ -e $out/summary.json && ! -e $out/ensemble ]]; then
     members=()
-    for run in "$out"/seed-*; do
-        if [[ -d $run/model ]]; then members+=(--model "$run"); fi
+    # Those that learned something.
+    for seed in $(python3 -c 'import json, sys
+print(*(run["seed"] for run in json.load(open(sys.argv[1]))["runs"]))' "$out/summary.json"); do
+        members+=(--model "$out/seed-$seed")
     done
     version=$([[ $task == squad1 ]] && echo v1.1 || echo v2.0)
     albert-keras predict-file "${members[@]}" --file "$squad/dev-$version.json" --out "$out/ensemble"

@@ -8,7 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
+from albert_keras import load_albert, save_albert
+from albert_keras.task_models import build_classifier
+from albert_keras.tasks.glue import NLI
 from tests import finetuning_files
 
 ROOT = Path(__file__).parents[1]
@@ -126,6 +130,16 @@ MISTAKES = {
          "--strategy", "multiworker"],
         "trains on one machine",
     ),
+    "skipping in one file of JSON": (
+        ["finetune", "--model", "model", "--task", "squad1", "--data", "squad", "--out", "new",
+         "--skip-broken"],
+        "--skip-broken is for files of a row an example. Received: it for squad1",
+    ),
+    "scores of nothing": (
+        ["finetune", "--model", "model", "--train", "train.csv", *OWN, "--out", "new", "--steps",
+         2, "--evaluate-every", 1],
+        "--evaluate-every scores --dev. Received: 1 without",
+    ),
     "dropout of one": (
         ["finetune", "--model", "model", "--task", "rte", "--data", "glue/RTE", "--out", "new",
          "--dropout", 1],
@@ -174,9 +188,21 @@ def test_a_task_of_other_labels_is_refused(here, albert_keras):
 
 
 def test_the_note_on_mnli_is_for_models_that_were_not_there(here, albert_keras):
-    arguments = ["--task", "rte", "--data", "glue/RTE", "--out", "from-pretrained", *SHORT]
-    code, _, err = albert_keras("finetune", "--model", "model", *arguments)
-    assert code == 0 and "note: for rte the paper starts from a model" in err
+    tf.keras.utils.set_random_seed(0)
+    mnli = build_classifier(load_albert("model")[0], 3)
+    save_albert(mnli, "mnli", load_albert("model")[1], list(NLI), max_length=64)
+    for model, is_told in (("model", True), ("mnli", False)):
+        arguments = ["--task", "rte", "--data", "glue/RTE", "--out", f"rte-of-{model}", *SHORT]
+        code, _, err = albert_keras("finetune", "--model", model, *arguments)
+        assert code == 0 and ("note: for rte the paper starts from" in err) == is_told
+
+
+# Two runs that learn something: the ensemble is of those.
+MORE = {
+    "finetune_squad.sh": [
+        *("--runs", 2, "--length", 96, "--steps", 60, "--batch", 8, "--learning-rate", 5e-3)
+    ]
+}
 
 
 @pytest.mark.parametrize(
@@ -184,6 +210,11 @@ def test_the_note_on_mnli_is_for_models_that_were_not_there(here, albert_keras):
     [
         ("finetune_glue.sh", ["glue", "by-script/glue", "rte"], ["glue/rte/test/RTE.tsv"]),
         ("finetune_race.sh", ["RACE", "by-script/race"], ["race/test/evaluation.json"]),
+        (
+            "finetune_squad.sh",
+            ["squad", "by-script/squad", "squad1"],
+            ["squad/summary.json", "squad/ensemble/predictions.json"],
+        ),
     ],
 )
 def test_the_scripts_run(here, script, arguments, made):
@@ -199,7 +230,7 @@ def test_the_scripts_run(here, script, arguments, made):
             **os.environ,
             "PATH": f"{bin_folder}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
-            "FLAGS": " ".join(map(str, SHORT)),
+            "FLAGS": " ".join(map(str, [*SHORT, *MORE.get(script, [])])),
         },
         check=True,
         capture_output=True,

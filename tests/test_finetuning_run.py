@@ -3,8 +3,8 @@
 import csv
 import dataclasses
 import json
-import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +20,7 @@ from albert_keras.tasks import finetuning_run
 from albert_keras.tasks.finetuning_recipe import FinetuningRecipe
 from albert_keras.tasks.finetuning_run import FinetuningData, encoded_training_rows, finetune
 from albert_keras.tasks.finetuning_task import Member, answered_by
+from albert_keras.tasks.length_batches import Predictor, length_batches
 from albert_keras.tasks.task_files import TaskFiles
 from albert_keras.tasks.text_examples import TextColumns
 from albert_keras.tasks.text_task import TextSource, TextTask
@@ -164,7 +165,7 @@ def test_a_regression_learns_numbers_of_the_users_own_columns(tmp_path):
         finetuning_files.write_own(tmp_path / f"{name}.csv", seed=seed, numbers=True)
     files = TaskFiles("regress", TextColumns("said", None, "mark", "key"))
     data = files.data(train=tmp_path / "train.csv", dev=tmp_path / "dev.csv")
-    recipe = dataclasses.replace(RECIPE, total_steps=60)
+    recipe = dataclasses.replace(RECIPE, total_steps=200, checkpoint_every=None)
     run(files, data, tmp_path / "run", recipe)
     rows = table(tmp_path / "run" / "predictions.tsv")
     assert rows[3]["id"] == "k3" and rows[3]["score"] == ""
@@ -173,12 +174,168 @@ def test_a_regression_learns_numbers_of_the_users_own_columns(tmp_path):
     scores = scores_in(tmp_path / "run")
     assert scores["pearson"] == pytest.approx(expected, abs=1e-3) and expected > 0.8
     assert load_head(tmp_path / "run" / "model")["labels"] == ["number"]
-    # The loss is a mean of squares: as large as the variance before anything is learned.
-    first = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[0])
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert last["loss"] < 0.3  # of a variance of 1.56
+    squares = [(float(row["label"]) - float(row["predicted"])) ** 2 for row in rows]
+    assert np.mean(squares) < 0.3
+
+
+@pytest.mark.both_kerases
+def test_the_loss_of_a_regression_is_the_mean_of_squares(tmp_path):
+    """Keras gives a loss (B, 1) of both, which broadcasts against (B,)."""
+    finetuning_files.write_own(tmp_path / "train.csv", count=7, numbers=True)
+    task = TextTask()
+    source = TextSource(str(tmp_path / "train.csv"), TextColumns("said", None, "mark"))
+    rows = encoded_training_rows(task, source, small_tokenizer(), 32)
+    _, trainer = finetuning_run.compiled(task, start(), RECIPE, tf.distribute.get_strategy())
+    inputs, targets = next(iter(length_batches(rows, batch_size=7, max_length=32)(0)))
+    found = trainer.evaluate(inputs, targets, batch_size=7, verbose=0)
+    logits = trainer(inputs, training=False)["logits"].numpy()[:, 0]
+    expected = np.mean((targets["logits"].numpy() - logits) ** 2)
+    assert np.ravel(found)[0] == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_loss_without_learning(tmp_path):
+    """Of the best answer that is the same for all examples, from the targets alone."""
+    finetuning_files.write_own(tmp_path / "own.csv", numbers=True)
+    finetuning_files.write_rte(tmp_path / "RTE")
+    finetuning_files.write_race(tmp_path / "RACE")
+    finetuning_files.write_squad(tmp_path / "squad2", unanswerable=True)
+
+    def found(files, **paths):
+        data = files.data(**paths)
+        rows = encoded_training_rows(files.task, data.train, small_tokenizer(), 48)
+        return files.task.unlearned_loss(rows), rows
+
+    own = TaskFiles("regress", TextColumns("said", None, "mark"))
+    loss, rows = found(own, train=tmp_path / "own.csv")
+    assert loss == pytest.approx(np.var(rows.targets["logits"]), rel=1e-5)
+    loss, rows = found(TaskFiles("rte"), folder=tmp_path / "RTE")
+    p = rows.targets["logits"].mean()
+    assert loss == pytest.approx(-p * np.log(p) - (1 - p) * np.log(1 - p), rel=1e-5)
+    loss, rows = found(TaskFiles("race"), folder=tmp_path / "RACE")
+    assert loss == pytest.approx(np.log(4))
+    loss, rows = found(TaskFiles("squad2", max_query_length=8), folder=tmp_path / "squad2")
+    # About half have no answer; the others have it in one of the pieces of the context.
+    context = rows.lengths - rows.second_starts - 1
+    answered = rows.targets["end_logits"] > 0
+    p = answered.mean()
+    of_p = -p * np.log(p) - (1 - p) * np.log(1 - p)
+    expected = of_p + np.log(context[answered]).sum() / len(rows) + 0.5 * of_p
+    assert 0.4 < p < 0.6 and loss == pytest.approx(expected, rel=1e-5)
+
+
+def test_mnli_has_two_of_dev_and_test_and_the_matched_one_decides(tmp_path):
+    folder = tmp_path / "MNLI"
+    folder.mkdir()
+    labels = ("neutral", "entailment", "contradiction")
+    for split in ("train", "dev_matched", "dev_mismatched", "test_matched", "test_mismatched"):
+        has_labels = not split.startswith("test")
+        header = ["index", "sentence1", "sentence2", *(["gold_label"] if has_labels else [])]
+        lines = ["\t".join(header)]
+        for number, (text, _) in enumerate(finetuning_files.sentences(len(split), 12)):
+            row = [str(number), text, "a work", *([labels[number % 3]] if has_labels else [])]
+            lines.append("\t".join(row))
+        (folder / f"{split}.tsv").write_text("\n".join(lines) + "\n")
+    files = TaskFiles("mnli")
+    run(files, files.data(folder), tmp_path / "run")
+    scores = scores_in(tmp_path / "run")
+    assert scores["dev_matched"]["examples"] == scores["dev_mismatched"]["examples"] == 12
+    lines = (tmp_path / "run" / "evaluations.jsonl").read_text().splitlines()
+    best = [line for line in map(json.loads, lines) if line["best"]][-1]
+    assert "dev_mismatched" not in best and best["step"] == scores["step"]
+    assert best["score"] == best["dev_matched"]["accuracy"] == scores["dev_matched"]["accuracy"]
+    for split, name in (("test_matched", "MNLI-m"), ("test_mismatched", "MNLI-mm")):
+        submission = tmp_path / "run" / "test" / split / f"{name}.tsv"
+        assert len(submission.read_text().splitlines()) == 13
+    assert len(table(tmp_path / "run" / "dev_mismatched" / "predictions.tsv")) == 12
+
+
+FAMILIES = {
+    "rte": finetuning_files.write_rte,
+    "squad1": finetuning_files.write_squad,
+    "squad2": lambda folder: finetuning_files.write_squad(folder, unanswerable=True),
+    "race": finetuning_files.write_race,
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_on_a_tpu_every_batch_and_every_prediction_has_one_static_shape(
+    tmp_path, monkeypatch, name
+):
+    FAMILIES[name](tmp_path / "data")
+    files = TaskFiles(name, **({"max_query_length": 8} if "squad" in name else {}))
+    data = files.data(tmp_path / "data")
     rows = encoded_training_rows(files.task, data.train, small_tokenizer(), 32)
-    targets = rows.targets["logits"]
-    assert files.task.unlearned_loss(rows) == pytest.approx(np.var(targets), rel=1e-5)
-    assert first["loss"] < np.mean(np.square(targets)) * 1.5
+    one = tf.distribute.get_strategy()
+    monkeypatch.setattr(finetuning_run, "_has_fixed_shapes", lambda strategy: True)
+    batches = finetuning_run.training_batches(files.task, rows, RECIPE, one)(0)
+    specs = tf.nest.flatten(batches.element_spec)
+    assert len(specs) >= 4 and all(spec.shape.is_fully_defined() for spec in specs)
+    assert {spec.shape[0] for spec in specs} == {8}
+    # The step lowers to HLO, which has no other shapes.
+    model, trainer = finetuning_run.compiled(files.task, start(), RECIPE, one)
+    loss = files.task.compile_arguments(trainer)["loss"]
+
+    @tf.function(jit_compile=True, input_signature=batches.element_spec)
+    def step(inputs, targets):
+        with tf.GradientTape() as tape:
+            outputs = trainer(inputs, training=True)
+            values = [
+                tf.reduce_mean(one(targets[output], outputs[output]))
+                for output, one in loss.items()
+            ]
+            total = tf.add_n(values)
+        return total, tape.gradient(total, trainer.trainable_variables)
+
+    lowered = step.experimental_get_compiler_ir(*next(iter(batches)))(stage="hlo")
+    assert not re.search(r"<=\d", lowered) and "f32[8,32" in lowered.replace(
+        "f32[8,4,32", "f32[8,32"
+    )
+    predictor = Predictor(model, batch_size=4, max_length=32, multiple=32)
+    answers = list(predictor(rows))
+    assert len(answers) == len(rows)
+    (spec,) = {spec.shape for spec in tf.nest.flatten(predictor._spec)}
+    assert spec.is_fully_defined() and spec[0] == 4
+
+
+def test_a_threshold_is_searched_for_on_dev_and_used_on_test(tmp_path):
+    finetuning_files.write_squad(tmp_path / "squad", unanswerable=True)
+    dev = tmp_path / "squad" / "dev-v2.0.json"
+    files = TaskFiles("squad2", max_query_length=8)
+    data = files.data(tmp_path / "squad", test=tmp_path / "squad" / "train-v2.0.json")
+    run(files, data, tmp_path / "run")
+    threshold = scores_in(tmp_path / "run")["squad_null_threshold"]
+    assert threshold != 0
+    test = scores_in(tmp_path / "run" / "test")
+    assert test["squad_null_threshold"] == threshold
+    odds = json.loads((tmp_path / "run" / "test" / "null_odds.json").read_text())
+    predictions = json.loads((tmp_path / "run" / "test" / "predictions.json").read_text())
+    assert {key for key, text in predictions.items() if not text} == {
+        key for key, value in odds.items() if value > threshold
+    }
+    assert dev.exists() and len(odds) == 16
+
+
+def test_questions_of_one_id_are_refused_before_training(tmp_path):
+    finetuning_files.write_squad(tmp_path / "squad")
+    path = tmp_path / "squad" / "dev-v1.1.json"
+    path.write_text(path.read_text().replace("dev3", "dev2"))
+    files = TaskFiles("squad1", max_query_length=8)
+    with pytest.raises(ValueError, match="an id of its own.*'dev2'"):
+        run(files, files.data(tmp_path / "squad"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_that_has_ended_stays_as_it_is_and_another_setting_is_refused(tmp_path):
+    files, data = rte(tmp_path)
+    run(files, data, tmp_path / "run")
+    before = (tmp_path / "run" / "evaluation.json").stat().st_mtime_ns
+    assert run(files, data, tmp_path / "run", resume=True) == 30
+    assert (tmp_path / "run" / "evaluation.json").stat().st_mtime_ns == before
+    other = dataclasses.replace(RECIPE, learning_rate=1e-4)
+    with pytest.raises(ValueError, match="learning_rate` was 0.003, is 0.0001"):
+        run(files, data, tmp_path / "run", other, resume=True)
 
 
 @pytest.mark.both_kerases
@@ -336,7 +493,7 @@ def test_what_is_held_out_must_say_what_is_right(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def member(seed, labels=2):
+def member(seed):
     tf.keras.utils.set_random_seed(seed)
     model = TextTask(["low", "high"]).build(start().new_encoder(), dropout=0.0)
     model.get_layer("classifier").kernel.assign(
@@ -412,7 +569,7 @@ def test_correlations_that_are_not_defined_are_none_and_the_lowest_score(tmp_pat
     answered = [(block.examples, np.ones((len(block.rows), 1), np.float32))]
     scores = task.finish(source, answered, None)
     assert scores["pearson"] is None and scores["score"] == -1.0
-    assert math.isfinite(scores["examples"])
+    assert json.dumps(scores, allow_nan=False)
 
 
 def test_the_cache_gives_the_same_rows(tmp_path):
@@ -425,3 +582,17 @@ def test_the_cache_gives_the_same_rows(tmp_path):
         for name, array in fresh.arrays().items():
             np.testing.assert_array_equal(rows.arrays()[name], array)
     assert len(list((tmp_path / "cache").iterdir())) == 1
+
+
+def test_the_cache_hides_no_row_that_cannot_be_read(tmp_path):
+    path = tmp_path / "own.tsv"
+    path.write_text("text\tlabel\na\tlow\nb\nc\thigh\n")
+    source = TextSource(str(path), TextColumns())
+    for _ in range(2):
+        told = []
+        task = TextTask(["low", "high"], on_broken=told.append)
+        rows = encoded_training_rows(task, source, small_tokenizer(), 16, tmp_path / "cache")
+        assert len(rows) == 2 and told
+    with pytest.raises(ValueError, match="line 3"):
+        task = TextTask(["low", "high"])
+        encoded_training_rows(task, source, small_tokenizer(), 16, tmp_path / "cache")

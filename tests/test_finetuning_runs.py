@@ -13,6 +13,8 @@ def maker(losses, scores, begun):
     """A run that ends with the losses and the score of its seed; a seed without has diverged."""
 
     def one_run(seed, folder):
+        if (folder / "model").exists():
+            return True  # as `finetune`, which checks the settings first
         begun.append(seed)
         folder.mkdir(exist_ok=True)
         if seed not in losses:
@@ -58,6 +60,14 @@ def test_runs_that_learned_nothing_are_named_and_replaced(tmp_path):
 def test_when_all_collapse_the_user_is_told(tmp_path):
     begun = []
     with pytest.raises(ValueError, match="must learn something. Received: 4 that collapsed"):
+        several_runs(
+            maker({}, {}, begun), tmp_path / "runs", runs=3, first_seed=0, unlearned_loss=1.0
+        )
+    assert begun == [0, 1, 2, 3]
+    summary = json.loads((tmp_path / "runs" / "summary.json").read_text())
+    assert summary["runs"] == [] and len(summary["collapsed"]) == 4
+    # What has diverged is not tried again.
+    with pytest.raises(ValueError, match="must learn something"):
         several_runs(
             maker({}, {}, begun), tmp_path / "runs", runs=3, first_seed=0, unlearned_loss=1.0
         )

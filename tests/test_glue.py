@@ -9,8 +9,22 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks import glue
-from albert_keras.tasks.glue import GLUE_TASKS, read_glue, write_submission
+from albert_keras.tasks.glue import GLUE_TASKS, glue_file, task_named, write_submission
 from albert_keras.tasks.text_examples import TextColumns, TextExample, read_text_examples
+
+
+def read_glue(name, split, folder, on_broken=None):
+    """The examples of an official file, as `TextTask` reads them."""
+    task = task_named(name)
+    file, columns = glue_file(task, split, folder)
+    return read_text_examples(
+        file,
+        columns,
+        labels=task.labels or None,
+        regression=task.regression,
+        on_broken=on_broken,
+    )
+
 
 # The official files with | for a tab: task, split and file; the first lines; and => what the first
 # example is. What is long stands in SHORT.

@@ -35,10 +35,11 @@ from albert_keras.cli.task_options import (
     TextColumn,
     columns_named,
     on_broken,
+    refuse_unused,
     say_note,
 )
 from albert_keras.json_file import read_json
-from albert_keras.run_folder import MODEL, REPORT, SCORES, SETTINGS, run_recipe
+from albert_keras.run_folder import MODEL, REPORT, SCORES, SETTINGS, TEST, run_recipe
 from albert_keras.tasks.finetuning_recipe import FROM_MNLI, RECIPES
 from albert_keras.tasks.glue import NLI
 from albert_keras.tasks.task_names import CLASSIFY, TRAINED
@@ -62,7 +63,10 @@ def finetune(
         Path | None, typer.Option(help="File to train on; .tsv, .csv or .jsonl of your own.")
     ] = None,
     dev: Annotated[Path | None, typer.Option(help="Held-out file to score.")] = None,
-    test: Annotated[Path | None, typer.Option(help="File to predict at the end.")] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(help="File to predict at the end; labels in one of your own are not read."),
+    ] = None,
     text_column: TextColumn = "text",
     pair_column: PairColumn = None,
     label_column: LabelColumn = "label",
@@ -74,7 +78,7 @@ def finetune(
     length: Annotated[
         int | None,
         typer.Option(
-            min=3,
+            min=4,
             help="Longest row in pieces. Default: the recipe's, 512 for your own, or the longest "
             "row that the model was trained on if that is shorter.",
         ),
@@ -131,6 +135,11 @@ def finetune(
     for flag, path in paths.items():
         if path is not None:
             refuse_missing(path, flag)
+    refuse_unused(task, skip_broken=skip_broken)
+    if evaluate_every is not None and data is None and dev is None:
+        raise ValueError(f"--evaluate-every scores --dev. Received: {evaluate_every} without.")
+    if seed + 2 * runs >= 2**32:  # restarts take further seeds
+        raise ValueError(f"--seed must leave room for {runs} runs. Received: {seed}.")
     if data is None and train is None:
         raise ValueError("There must be something to train on: --train, or --data. Received: none.")
     if runs > 1 and data is None and dev is None:
@@ -162,7 +171,7 @@ def finetune(
     from albert_keras.checkpoints.head import WITHOUT_POOLER
     from albert_keras.model import build_albert, config_of, encoder_of
     from albert_keras.tasks import finetuning_run
-    from albert_keras.tasks.finetuning_runs import several_runs
+    from albert_keras.tasks.finetuning_runs import numbers_in, several_runs
     from albert_keras.tasks.task_files import TaskFiles
     from albert_keras.training.timing import steps_in
 
@@ -182,6 +191,7 @@ def finetune(
             f"convert {model} DEST --vocab FILE` adds it."
         )
     head, config = load_head(folder), config_of(loaded)
+    del loaded  # each run loads its own
     if head["kind"] in WITHOUT_POOLER and not from_scratch and not task.startswith("squad"):
         raise ValueError(
             "--model must have a pooler, on which a classifier stands. Received: "
@@ -211,6 +221,7 @@ def finetune(
         )
         batches_from = finetuning_run.training_batches(files.task, rows, chosen, devices)
         timed = steps_in(minutes, trainer, batches_from(0))
+        del trainer
         chosen = dataclasses.replace(chosen, total_steps=timed)
     elif minutes is not None:
         chosen = dataclasses.replace(chosen, total_steps=begun["total_steps"])
@@ -241,17 +252,18 @@ def finetune(
         if summary is None:
             typer.echo("Stopped. To go on, repeat the command with --resume.", err=True)
             raise typer.Exit(130)
-        _show_summary(summary)
+        _show_summary(summary, runs)
         typer.echo(f"{out / MODEL}: the best of {len(summary['runs'])} runs")
         return
     one_run(seed, out)
     if sources.dev:
         scores = read_json(out / SCORES)
-        for name in sources.dev:
-            one = scores.get(name, scores)  # of a single one they are without its name
-            typer.echo(f"{name}:")
-            show_scores(one)
-            _note_majority(one)
+        typer.echo(f"{', '.join(sources.dev)}:")
+        show_scores(numbers_in(scores))
+        _note_majority(scores)
+    if (out / TEST / SCORES).exists():
+        typer.echo(f"{', '.join(sources.test)}:")
+        show_scores(numbers_in(read_json(out / TEST / SCORES)))
     typer.echo(
         f"{out / MODEL}: trained {chosen.total_steps:,} steps; {out / REPORT} shows how it went"
     )
@@ -280,9 +292,11 @@ def _note_majority(scores):
         )
 
 
-def _show_summary(summary):
+def _show_summary(summary, asked):
     for run in summary["collapsed"]:
         typer.echo(f"seed {run['seed']} left out: {run['why']}", err=True)
+    if len(summary["runs"]) < asked:
+        typer.echo(f"note: of {asked} runs {len(summary['runs'])} learned something.", err=True)
     for name, value in summary["median"].items():
         low, high = (summary[what][name] for what in ("lowest", "highest"))
         typer.echo(f"{name}: median {value:.4g}, {low:.4g} to {high:.4g}")

@@ -8,7 +8,13 @@ import typer
 
 from albert_keras.checkpoint_folder import find_checkpoint
 from albert_keras.cli.checks import refuse_length, refuse_missing, refuse_out
-from albert_keras.cli.runs import show_scores
+from albert_keras.cli.runs import (
+    Precision,
+    PrecisionOption,
+    Strategy,
+    StrategyOption,
+    show_scores,
+)
 from albert_keras.cli.startup import start_tensorflow
 from albert_keras.cli.task_options import (
     IdColumn,
@@ -17,8 +23,10 @@ from albert_keras.cli.task_options import (
     TextColumn,
     columns_named,
     on_broken,
+    refuse_unused,
     say_note,
 )
+from albert_keras.json_file import read_json
 from albert_keras.run_folder import SCORES
 from albert_keras.tasks.glue import GLUE_TASKS
 from albert_keras.tasks.task_names import CLASSIFY, NUMBER, PREDICTED, RACE, REGRESS, SQUAD
@@ -55,15 +63,17 @@ def predict_file(
     null_threshold: Annotated[
         float | None,
         typer.Option(
-            help="Of SQuAD 2.0: null odds above it mean no answer. Default: the best one where the "
-            "answers are known, else 0."
+            help="Of SQuAD 2.0: null odds above it mean no answer. Default: that of the run's dev "
+            "set; without, the best one where the answers are known, else 0."
         ),
     ] = None,
     length: Annotated[
         int | None, typer.Option(min=4, help="Longest row. Default: that of fine-tuning.")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Rows that are computed at once.")] = 64,
+    batch: Annotated[int, typer.Option(min=1, help="Examples that are computed at once.")] = 32,
     skip_broken: SkipBroken = False,
+    strategy: StrategyOption = Strategy.AUTO,
+    precision: PrecisionOption = Precision.FLOAT32,
 ) -> None:
     """Predict a file with a fine-tuned model or with the mean of several, and score it."""
     for one in model:
@@ -77,10 +87,15 @@ def predict_file(
     for folder in folders:
         refuse_length(length, folder)
     refuse_out(out)
-    start_tensorflow()
+    if strategy == Strategy.MULTIWORKER:
+        raise ValueError("Predicting is for one machine. Received: --strategy multiworker.")
+    devices = start_tensorflow(strategy)
+    import tensorflow as tf
+
     from albert_keras.checkpoints import load_albert, load_head
     from albert_keras.json_file import write_json
     from albert_keras.new_folder import new_folder
+    from albert_keras.tasks.finetuning_runs import numbers_in
     from albert_keras.tasks.finetuning_task import Member, answered_by
     from albert_keras.tasks.task_files import TaskFiles
 
@@ -98,6 +113,11 @@ def predict_file(
         name = _BY_KIND[kind]
     _refuse_misfit(task, name, labels, model[0])
     name = task or name
+    refuse_unused(name, skip_broken=skip_broken, null_threshold=null_threshold)
+    if null_threshold is None and name == SQUAD[1]:
+        null_threshold = _threshold_of(model)
+    if precision != Precision.FLOAT32:
+        tf.keras.mixed_precision.set_global_policy(f"mixed_{precision}")
     options = {"null_threshold": null_threshold} if name in SQUAD else {}
     files = TaskFiles(
         name,
@@ -108,21 +128,31 @@ def predict_file(
         **options,
     )
     source = files.source(str(file), split or _split(name, file))
+    files.task.is_labelled(source)  # what cannot be read is refused now
     members = []
     for folder, head in zip(folders, heads, strict=True):
-        loaded, tokenizer = load_albert(folder)
+        with devices.scope():
+            loaded, tokenizer = load_albert(folder)
         if tokenizer is None:
             raise ValueError(f"--model must have its vocabulary. Received: {folder} without one.")
         longest = length or head["max_length"]
         if longest is None:
             raise ValueError(f"--length must be given for {folder}, which does not say its own.")
-        members.append(Member(loaded, tokenizer, longest, batch_size=batch))
+        members.append(
+            Member(
+                loaded,
+                tokenizer,
+                longest,
+                batch_size=batch,
+                fixed_shapes=isinstance(devices, tf.distribute.TPUStrategy),
+            )
+        )
     with new_folder(out) as partial:
         scores = files.task.finish(source, answered_by(members, files.task, source), partial)
         if scores:
             write_json(partial / SCORES, scores)
     if scores:
-        show_scores(scores)
+        show_scores(numbers_in(scores))
     typer.echo(f"{out}: predicted by {len(members)} model{'s' if len(members) > 1 else ''}")
 
 
@@ -135,6 +165,16 @@ def _refuse_different(models, heads):
                 f"Models are averaged that have the same head and labels. Received: {models[0]} "
                 f"with {first}, and {model} with {other}."
             )
+
+
+def _threshold_of(models):
+    """The mean of the thresholds that the runs found on their development sets; None where one has
+    found none."""
+    found = []
+    for model in models:
+        scores = read_json(model / SCORES) if (model / SCORES).exists() else {}
+        found.append(scores.get("squad_null_threshold"))
+    return None if None in found else sum(found) / len(found)
 
 
 def _refuse_misfit(task, own, labels, model):

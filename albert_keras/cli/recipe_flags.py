@@ -15,6 +15,8 @@ from albert_keras.tasks.finetuning_recipe import RECIPES, FinetuningRecipe
 # the length costs nothing where they are short.
 USUAL = FinetuningRecipe(max_length=512, epochs=1, checkpoint_every=None)
 
+UNTIMED = 10**9
+
 
 def chosen_recipe(
     task: str,
@@ -27,7 +29,7 @@ def chosen_recipe(
 ) -> FinetuningRecipe:
     """The recipe of that name, or the task's, with the flags that were given in its place.
 
-    With `minutes` it has one step, until they are timed.
+    With `minutes` it has `UNTIMED` steps, until they are timed.
 
     Raises:
         ValueError: a number that no run can have; no duration, or several.
@@ -40,7 +42,7 @@ def chosen_recipe(
         if chosen.warmup >= 1:  # of the recipe's own steps
             changed.setdefault("warmup", chosen.warmup / chosen.total_steps)
         if minutes is not None:
-            steps = 1
+            steps = UNTIMED
         changed |= {"total_steps": steps, "epochs": epochs}
     refuse_schedule(
         changed.get("learning_rate", chosen.learning_rate),

@@ -95,10 +95,6 @@ def refuse_stopped(reached: int, total: int) -> None:
 
 
 def show_scores(scores: dict) -> None:
-    """Prints the numbers among the scores, but for those that repeat another one."""
-    shown = {
-        name: value
-        for name, value in scores.items()
-        if isinstance(value, float | int) and name not in ("step", "score")
-    }
+    """Prints the numbers among the scores."""
+    shown = {name: value for name, value in scores.items() if isinstance(value, float | int)}
     typer.echo("  ".join(f"{name} {value:.4g}" for name, value in shown.items()))

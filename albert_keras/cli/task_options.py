@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from albert_keras.tasks.task_names import RACE, SQUAD
 from albert_keras.tasks.text_examples import TextColumns
 
 TextColumn = Annotated[str, typer.Option(help="Of your own files: the column of the text.")]
@@ -19,6 +20,19 @@ SkipBroken = Annotated[
     bool,
     typer.Option("--skip-broken", help="Leave out rows that cannot be read, and name each."),
 ]
+
+
+def refuse_unused(
+    task: str, *, skip_broken: bool = False, null_threshold: float | None = None
+) -> None:
+    """Raises ValueError for an option that this task does not have."""
+    if skip_broken and task in (*SQUAD, RACE):
+        raise ValueError(
+            f"--skip-broken is for files of a row an example. Received: it for {task}, whose "
+            "files are refused when they are damaged."
+        )
+    if null_threshold is not None and task != SQUAD[1]:
+        raise ValueError(f"--null-threshold is of squad2. Received: it for {task}.")
 
 
 def columns_named(text: str, pair: str | None, label: str | None, id: str | None) -> TextColumns:

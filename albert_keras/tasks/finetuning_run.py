@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from albert_keras.checkpoints import load_albert, save_albert
 from albert_keras.data.shards import sha256_of
-from albert_keras.json_file import write_json
+from albert_keras.json_file import read_json, write_json
 from albert_keras.model import config_of, encoder_of, layers_of
 from albert_keras.new_folder import new_folder
 from albert_keras.optimizers import optimizer_named
@@ -20,7 +20,6 @@ from albert_keras.rebuilding import fill_layer, rebuilt
 from albert_keras.report.page import write_report
 from albert_keras.run_folder import (
     BEST,
-    EVALUATIONS,
     MODEL,
     SCORES,
     TEST,
@@ -34,7 +33,6 @@ from albert_keras.tasks.length_batches import length_batches
 from albert_keras.tasks.row_cache import cached_rows
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.training.guards import Plateau
-from albert_keras.training.line_log import LineLog
 from albert_keras.training.loop import train
 from albert_keras.training.periodic_evaluation import PeriodicEvaluation
 from albert_keras.training.saved_state import TrainingDiverged
@@ -100,6 +98,7 @@ def encoded_training_rows(
 
     if cache is None:
         return EncodedRows.concatenated(blocks())
+    task.check(source)  # says again what their encoding once said of rows that cannot be read
     return cached_rows(
         cache,
         blocks,
@@ -191,7 +190,7 @@ def finetune(
         folder: of the run.
         strategy: where to train. Default None: the current one.
         freeze_encoder: see `compiled`.
-        resume: go on with the run in `folder`.
+        resume: go on with the run in `folder`; one that has ended stays as it is.
         **options: `log_every`, `save_every`, `quiet` of `train`.
 
     Returns:
@@ -225,15 +224,21 @@ def finetune(
             )
 
     def member_of(model):
-        return Member(model, start.tokenizer, recipe.max_length, fixed_shapes=fixed_shapes)
+        return Member(
+            model,
+            start.tokenizer,
+            recipe.max_length,
+            batch_size=recipe.batch_size,
+            fixed_shapes=fixed_shapes,
+        )
 
-    def scores(member, sources, folder=None):
+    def scores(task, member, sources, folder=None):
         """The scores on each source whose truth is known; its predictions go to the folder."""
         found = {}
         for name, source in sources.items():
             target = folder if folder is None or len(sources) == 1 else folder / name
             if target is not None:
-                target.mkdir(exist_ok=True)
+                target.mkdir(parents=True, exist_ok=True)
             found[name] = task.finish(source, answered_by([member], task, source), target)
         return {name: one for name, one in found.items() if one}
 
@@ -248,8 +253,13 @@ def finetune(
         )
 
     def on_the_way():
-        found = scores(trained, data.dev)
-        return {"score": next(iter(found.values()))["score"], **_flat(found)}
+        name, source = next(iter(data.dev.items()))  # the one that decides
+        found = task.finish(source, answered_by([trained], task, source), None)
+        return found if len(data.dev) == 1 else {"score": found["score"], name: found}
+
+    def keep_best(step, found):
+        keep(folder / BEST)
+        write_json(folder / BEST / SCORES, {"step": step, **found})
 
     trained = member_of(model)
     evaluation = None
@@ -258,10 +268,12 @@ def finetune(
             scores=on_the_way,
             every=recipe.checkpoint_every,
             best_by="score",
-            on_best=lambda step, found: keep(folder / BEST),
+            on_best=keep_best,
             highest=True,
         )
     begin_run(folder, settings, resume=resume)
+    if (folder / MODEL).exists():
+        return recipe.total_steps
     with only_process_in(folder):
         try:
             reached = train(
@@ -271,9 +283,7 @@ def finetune(
                 total_steps=recipe.total_steps,
                 tokens_per_step=max(1, round(recipe.batch_size * _tokens_per_example(rows))),
                 evaluation=evaluation,
-                plateau=Plateau(
-                    "loss", task.unlearned_loss(rows), recipe.steps(examples=1)[1], _CAUSES
-                ),
+                plateau=_plateau(task.unlearned_loss(rows), recipe),
                 **options,
             )
         except TrainingDiverged:
@@ -281,21 +291,28 @@ def finetune(
                 write_report(folder, running=False)
             raise
         if reached == recipe.total_steps:
-            best = trained
+            best, step = trained, reached
             if (folder / BEST).exists():
                 with strategy.scope():
                     best = member_of(load_albert(folder / BEST)[0])
+                step = read_json(folder / BEST / SCORES, ["step"])["step"]
+            found = {}
             if data.dev:
-                found = _flat(scores(best, data.dev, folder))
-                write_json(folder / SCORES, {"step": _best_step(folder) or reached, **found})
+                found = _flat(scores(task, best, data.dev, folder))
+                write_json(folder / SCORES, {"step": step, **found})
             if data.test:
-                found = scores(best, data.test, folder / TEST)
+                found = scores(task.tuned_by(found), best, data.test, folder / TEST)
                 if found:
                     write_json(folder / TEST / SCORES, _flat(found))
             # The last thing: a run that has its model has ended.
             if (folder / BEST).exists():
                 with new_folder(folder / MODEL, replace=(folder / MODEL).exists()) as partial:
-                    shutil.copytree(folder / BEST, partial, dirs_exist_ok=True)
+                    shutil.copytree(
+                        folder / BEST,
+                        partial,
+                        ignore=shutil.ignore_patterns(SCORES),
+                        dirs_exist_ok=True,
+                    )
             else:
                 keep(folder / MODEL)
         write_report(folder, running=False)
@@ -318,10 +335,9 @@ def _with_dropout(encoder, rate):
     return encoder_of(new)
 
 
-def _best_step(folder):
-    """The step of which best/ holds the model, as the log has it."""
-    lines = LineLog(folder / EVALUATIONS).read()
-    return max((line["step"] for line in lines if line.get("best")), default=None)
+def _plateau(loss, recipe):
+    warmup_steps = recipe.steps(examples=1)[1]
+    return Plateau("loss", loss, warmup_steps, _CAUSES, scale=loss)
 
 
 def _flat(scores):
@@ -335,7 +351,7 @@ def _settings(task, data, start, recipe, rows, model, freeze_encoder):
     return {
         "task": type(task).__name__,
         **{f"{name}_sha256": _sha256(task.files(source)) for name, source in sources.items()},
-        "columns": {name: task.settings(source) for name, source in sources.items()},
+        "sources": {name: task.settings(source) for name, source in sources.items()},
         "model_sha256": start.origin,
         "vocabulary_sha256": start.tokenizer.sha256,
         "config": config_of(model).to_dict(),

@@ -5,9 +5,10 @@ summary.json          the scores of each, their median and spread, and which had
 model/                the checkpoint folder of the run with the highest score
 """
 
+import math
 import shutil
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ _RESTARTS = 1.0
 # A run has learned nothing whose loss, over its last quarter, is at least this share of what the
 # same answer to all examples would have.
 _COLLAPSED = 0.98
+_DIVERGED = "diverged.json"
 
 
 def several_runs(
@@ -36,8 +38,8 @@ def several_runs(
     """Runs with the seeds `first_seed`, `first_seed` + 1 and so on, and sums them up.
 
     A run that diverges or collapses is reported, left out of the median, and another seed takes its
-    place, up to as many as `runs`. A run that has its model is not repeated, so the same call goes
-    on after an interruption.
+    place, up to as many as `runs`. The same call goes on after an interruption: a run that has its
+    model returns at once, if its settings are the same, and one that diverged is not tried again.
 
     Args:
         one_run: begins the run with a seed in a folder, or goes on with it; False where the user
@@ -58,11 +60,11 @@ def several_runs(
     kept, collapsed, seed = [], [], first_seed
     while len(kept) < runs and len(collapsed) <= _RESTARTS * runs:
         run = folder / f"seed-{seed}"
-        try:
-            if not (run / MODEL).exists() and not one_run(seed, run):
-                return None
-        except TrainingDiverged as error:
-            collapsed.append({"seed": seed, "why": str(error)})
+        why = _why_diverged(one_run, seed, run)
+        if why is False:
+            return None
+        if why is not None:
+            collapsed.append({"seed": seed, "why": why})
         else:
             found = {"seed": seed, "scores": read_json(run / SCORES)}
             loss = _last_loss(run)
@@ -75,7 +77,9 @@ def several_runs(
                 )
                 collapsed.append({**found, "why": why})
         seed += 1
+    summary = {"runs": kept, "collapsed": collapsed}
     if not kept:
+        write_json(folder / SUMMARY, summary)
         raise ValueError(
             f"A run must learn something. Received: {len(collapsed)} that collapsed, the last one "
             f"because: {collapsed[-1]['why']}. Try a lower learning rate, a longer warm-up or more "
@@ -84,14 +88,24 @@ def several_runs(
     best = max(kept, key=lambda run: _score(run))
     with new_folder(folder / MODEL, replace=(folder / MODEL).exists()) as partial:
         shutil.copytree(folder / f"seed-{best['seed']}" / MODEL, partial, dirs_exist_ok=True)
-    summary = {
-        "runs": kept,
-        "collapsed": collapsed,
+    summary |= {
         "best_seed": best["seed"],
-        **_summed_up([_numbers(run["scores"]) for run in kept]),
+        **_summed_up([numbers_in(run["scores"]) for run in kept]),
     }
     write_json(folder / SUMMARY, summary)
     return summary
+
+
+def _why_diverged(one_run, seed, run):
+    """None for a run that ended well, False for one that the user stopped, else why it diverged,
+    which its folder keeps."""
+    if (run / _DIVERGED).exists():
+        return read_json(run / _DIVERGED, ["why"])["why"]
+    try:
+        return None if one_run(seed, run) else False
+    except TrainingDiverged as error:
+        write_json(run / _DIVERGED, {"why": str(error)})
+        return str(error)
 
 
 def _score(run):
@@ -103,12 +117,21 @@ def _parts(scores):
     return [one for one in scores.values() if isinstance(one, dict) and "score" in one]
 
 
-def _numbers(scores, prefix=""):
-    """The numbers among the scores by name, those of one of several sources as "source/name"."""
+def numbers_in(scores: Mapping[str, Any], prefix: str = "") -> dict[str, float]:
+    """The numbers among the scores by name, those of a part as "part/name".
+
+    Without the step and the number of examples, and without the score by which the best model is
+    chosen, which has another name as well.
+
+    >>> numbers_in({"score": 0.5, "accuracy": 0.5, "high": {"accuracy": 0.25}, "labels": ["a"]})
+    {'accuracy': 0.5, 'high/accuracy': 0.25}
+    """
     numbers = {}
     for name, value in scores.items():
         if isinstance(value, dict):
-            numbers |= _numbers(value, f"{prefix}{name}/")
+            numbers |= numbers_in(value, f"{prefix}{name}/")
+        elif name in ("step", "score", "examples"):
+            continue
         elif isinstance(value, int | float) and not isinstance(value, bool):
             numbers[prefix + name] = value
     return numbers
@@ -125,6 +148,5 @@ def _summed_up(runs):
 def _last_loss(run):
     """The mean training loss of the last quarter of the steps."""
     lines = [line for line in LineLog(run / METRICS).read() if "loss" in line]
-    last = lines[-1]["step"]
-    losses = [line["loss"] for line in lines if line["step"] > 0.75 * last]
-    return sum(losses) / len(losses)
+    losses = [line["loss"] for line in lines if line["step"] > 0.75 * lines[-1]["step"]]
+    return sum(losses) / len(losses) if losses else math.inf  # every step was skipped

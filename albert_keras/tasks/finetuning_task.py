@@ -61,12 +61,16 @@ class FinetuningTask(abc.ABC):
         """What else than the files' content shapes the rows of a source, as JSON can hold it."""
 
     @abc.abstractmethod
-    def is_labelled(self, source: Any) -> bool:
-        """Reads a source to its end: whether it says what is right for all examples.
+    def check(self, source: Any) -> None:
+        """Reads a source to its end and tells of what in it cannot be used.
 
         Raises:
             ValueError: it cannot be read.
         """
+
+    @abc.abstractmethod
+    def is_labelled(self, source: Any) -> bool:
+        """The same of one to predict: whether it says what is right for all its examples."""
 
     @abc.abstractmethod
     def encode(self, source: Any, tokenizer: Tokenizer, max_length: int) -> Iterator[Encoded]:
@@ -123,6 +127,10 @@ class FinetuningTask(abc.ABC):
             The scores, "score" among them, by which the best model is chosen: the higher the
             better. None at all where the source does not say what is right.
         """
+
+    def tuned_by(self, scores: Mapping[str, Any]) -> "FinetuningTask":
+        """The task for other data, with what the scores on held-out data have settled."""
+        return self
 
 
 class Member:

@@ -2,12 +2,12 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from albert_keras.data.storage import exists
 from albert_keras.new_file import write_file
-from albert_keras.tasks.text_examples import TextColumns, TextExample, read_text_examples
+from albert_keras.tasks.text_examples import TextColumns
 
 BINARY = ("0", "1")
 ENTAILMENT = ("entailment", "not_entailment")
@@ -82,44 +82,6 @@ class GlueTask:
     def has_files(self, split: str, folder: str | Path) -> bool:
         """Whether an official file of this split is in a folder."""
         return _found(self, split, folder) is not None
-
-
-def read_glue(
-    task: str,
-    split: str,
-    folder: str | Path,
-    on_broken: Callable[[ValueError], None] | None = None,
-) -> Iterator[TextExample]:
-    """Yields the examples of a split of a task from the official file.
-
-    Some copies of QQP have questions with a line end inside, whose halves are rows with too few
-    fields. The original code leaves them out in silence; here `on_broken` is told of each.
-
-    Args:
-        task: a key of `GLUE_TASKS`.
-        split: a key of the task's `splits`.
-        folder: the task's own folder of the archive.
-        on_broken: see `read_text_examples`.
-
-    Raises:
-        ValueError: an unknown task or split, no such file in the folder, or what
-            `read_text_examples` refuses.
-
-    Example:
-
-    >>> _ = Path("dev.tsv").write_text("sentence\\tlabel\\nsheer joy \\t1\\n")
-    >>> next(read_glue("sst-2", "dev", "."))
-    TextExample(id='0', text='sheer joy ', text_pair=None, label='1', line=2)
-    """
-    glue_task = task_named(task)
-    file, columns = glue_file(glue_task, split, folder)
-    yield from read_text_examples(
-        file,
-        columns,
-        labels=glue_task.labels or None,
-        regression=glue_task.regression,
-        on_broken=on_broken,
-    )
 
 
 def write_submission(
@@ -208,6 +170,9 @@ def _split_named(task, name):
 
 def glue_file(task: GlueTask, split: str, folder: str | Path) -> tuple[str, TextColumns]:
     """The official file of a split in a task's folder, and its columns.
+
+    Some copies of QQP have questions with a line end inside, whose halves are rows with too few
+    fields. The original code leaves them out in silence; `read_text_examples` tells of each.
 
     Raises:
         ValueError: the folder has none.

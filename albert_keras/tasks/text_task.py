@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.data.lines import PACKED
 from albert_keras.new_file import new_file
 from albert_keras.task_models import build_classifier
 from albert_keras.tasks import metrics
@@ -83,11 +84,18 @@ class TextTask(FinetuningTask):
         return [source.file]
 
     def settings(self, source: TextSource) -> dict[str, Any]:
-        return {"labels": self.labels, "columns": dataclasses.asdict(source.columns)}
+        return {
+            "labels": self.labels,
+            "columns": dataclasses.asdict(source.columns),
+            "form": Path(source.file.removesuffix(PACKED)).suffix,
+        }
 
-    def is_labelled(self, source: TextSource) -> bool:
+    def check(self, source: TextSource) -> None:
         for _ in self._examples(source):
             pass
+
+    def is_labelled(self, source: TextSource) -> bool:
+        self.check(source)
         return source.columns.label is not None
 
     def encode(
@@ -252,5 +260,6 @@ def _pass(error):
 
 
 def _square_of_difference(numbers, logits):
-    # Of (B,) and (B, 1), which would be broadcast to (B, B).
-    return tf.square(tf.cast(numbers, tf.float32) - logits[:, 0])
+    # Keras makes (B, 1) of the numbers as well, and of (B, 1) and (B,) a difference has (B, B).
+    numbers, logits = (tf.reshape(tf.cast(one, tf.float32), [-1]) for one in (numbers, logits))
+    return tf.square(numbers - logits)

@@ -87,19 +87,23 @@ class Plateau(NamedTuple):
         value: the level.
         warmup_steps: int >= 0, of the schedule; the model is not judged before.
         causes: a sentence for the message: what being there means, and the likely causes.
+        scale: float > 0, what the margins of `Collapse` are multiples of. Default 1, for nats of a
+            vocabulary.
     """
 
     metric: str
     value: float
     warmup_steps: int
     causes: str
+    scale: float = 1.0
 
 
 class Collapse:
     """Finds a run that stays at its plateau after the warm-up, or falls back to it.
 
     The run is there when the metric's mean over the last w / 2 steps is at or above the plateau
-    less 0.05, and no more than 0.05 below that of the w / 2 steps before: it does not fall. Here w
+    less 0.05, and no more than 0.05 below that of the w / 2 steps before: it does not fall. These
+    are multiples of the plateau's scale. Here w
     is the number of warm-up steps, at least 500, and w steps after the warm-up are waited for. It
     is reported once, and again only if the run has left, by 0.25, and comes back.
 
@@ -134,13 +138,14 @@ class Collapse:
         self._means.append((step, mean))
         while len(self._means) > 1 and self._means[1][0] <= step - self._window:
             self._means.popleft()
-        if metrics[name] < level - self._LEFT:
+        margin, left = (share * self._plateau.scale for share in (self._MARGIN, self._LEFT))
+        if metrics[name] < level - left:
             self._healthy_step = step
-        if mean < level - self._LEFT:
+        if mean < level - left:
             self._reported = False
         if self._reported or seen < self._window or step < self._judged_from:
             return None
-        if mean < max(level, self._means[0][1]) - self._MARGIN:
+        if mean < max(level, self._means[0][1]) - margin:
             return None
         self._reported = True
         what = "has stayed" if self._healthy_step is None else "has come back to where it began,"

@@ -43,9 +43,12 @@ class RaceTask(FinetuningTask):
     def settings(self, source: str | Path) -> dict[str, Any]:
         return {}
 
+    def check(self, source: str | Path) -> None:
+        self.is_labelled(source)
+
     def is_labelled(self, source: str | Path) -> bool:
         questions = read_questions(source, needs_answers=False)
-        return all(question.answer is not None for question in questions)
+        return all([question.answer is not None for question in questions])  # to its end
 
     def encode(
         self, source: str | Path, tokenizer: Tokenizer, max_length: int

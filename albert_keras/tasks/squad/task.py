@@ -1,5 +1,6 @@
 """SquadTask: questions whose answer is a part of a text, and those that have none."""
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,8 +53,9 @@ class SquadTask(FinetuningTask):
         doc_stride, max_query_length: see `encode_windows`.
         max_answer_length: int > 0, in pieces. Default 30.
         n_best: int > 0, candidates that are written. Default 20.
-        null_threshold: float, the null odds from which a question is answered with nothing. Default
-            None: searched for where the truth is known, else 0.
+        null_threshold: float, the null odds above which a question is answered with nothing.
+            Default None: searched for where the truth is known, else 0. For a test set it is that
+            of the development set, see `tuned_by`.
         on_note: is told what of a file cannot be used as it stands, in a sentence. Default None.
 
     Example:
@@ -90,16 +92,20 @@ class SquadTask(FinetuningTask):
             "max_query_length": self._max_query_length,
         }
 
+    def check(self, source: str | Path) -> None:
+        self._read(source)
+
     def is_labelled(self, source: str | Path) -> bool:
-        return all(question.is_labelled for question in read_squad(source).questions)
+        questions = self._read(source)
+        check_unique_ids(questions)
+        return all(question.is_labelled for question in questions)
 
     def encode(
         self, source: str | Path, tokenizer: Tokenizer, max_length: int
     ) -> Iterator[Encoded]:
-        file = read_squad(source)
-        self._note(source, file)
-        for start in range(0, len(file.questions), _BLOCK_QUESTIONS):
-            questions = file.questions[start : start + _BLOCK_QUESTIONS]
+        all_questions = self._read(source)
+        for start in range(0, len(all_questions), _BLOCK_QUESTIONS):
+            questions = all_questions[start : start + _BLOCK_QUESTIONS]
             windows = encode_windows(
                 questions, tokenizer, max_length, self._doc_stride, self._max_query_length
             )
@@ -135,13 +141,14 @@ class SquadTask(FinetuningTask):
         return {**inputs, "start_positions": targets["start_logits"]}, targets
 
     def unlearned_loss(self, rows: EncodedRows) -> float:
-        """Of equally probable positions."""
-        loss = float(np.log(rows.lengths).mean())
+        """Of a head that knows how many rows have no answer, and that an answer is somewhere in the
+        context."""
+        has_none = rows.targets["end_logits"] == 0
+        context = (rows.lengths - rows.second_starts - 1)[~has_none]
+        loss = _entropy(has_none.mean()) + float(np.log(context).sum()) / len(rows)
         if self._answerable:
             return loss
-        share = rows.targets["unanswerable_logits"].mean()
-        terms = [one * np.log(one) for one in (share, 1 - share) if one > 0]
-        return loss - 0.5 * float(sum(terms))
+        return loss + 0.5 * _entropy(rows.targets["unanswerable_logits"].mean())
 
     def answers(self, block: Encoded, outputs: Iterator[Mapping[str, Any]]) -> _Answers:
         windows, rows = block.examples.windows, np.arange(len(block.rows))
@@ -208,6 +215,12 @@ class SquadTask(FinetuningTask):
         told = {} if null_odds is None else _answerability(questions, null_odds)
         return {"score": scores["f1"], **named, **told, "examples": len(questions)}
 
+    def tuned_by(self, scores: Mapping[str, Any]) -> "SquadTask":
+        """With the threshold that was searched for on a development set."""
+        tuned = copy.copy(self)
+        tuned._null_threshold = scores.get("squad_null_threshold", self._null_threshold)
+        return tuned
+
     def _threshold(self, questions, candidates, null_odds):
         if self._null_threshold is not None:
             return self._null_threshold
@@ -229,10 +242,14 @@ class SquadTask(FinetuningTask):
             targets,
         )
 
+    def _read(self, source):
+        file = read_squad(source)
+        if self._on_note is not None and source not in self._noted:
+            self._noted.add(source)
+            self._note(source, file)
+        return file.questions
+
     def _note(self, source, file):
-        if self._on_note is None or source in self._noted:
-            return
-        self._noted.add(source)
         for ids, what in (
             (file.moved, "have an answer at another place than the file says; it was found"),
             (
@@ -244,6 +261,11 @@ class SquadTask(FinetuningTask):
         ):
             if ids:
                 self._on_note(f"{source}: {len(ids)} questions {what} ({ids[0]!r} first).")
+
+
+def _entropy(share):
+    """Of yes and no, in nats."""
+    return -sum(float(one * np.log(one)) for one in (share, 1 - share) if one > 0)
 
 
 def _answerability(questions, null_odds):
