@@ -44,7 +44,7 @@ def parse_json(data: bytes, path: str | Path, keys: Sequence[str] = ()) -> dict[
     """As `read_json`, for the content of a file that has been read already."""
     try:
         fields = json.loads(data)
-    except ValueError as error:  # UnicodeDecodeError as well
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError as well
         raise ValueError(
             f"{path} is damaged or cut off, it is no JSON: {error}. Restore the file, or make what "
             "it belongs to again."

@@ -94,7 +94,8 @@ def run_settings(folder: str | Path) -> dict[str, Any]:
     path = Path(folder) / SETTINGS
     if not path.is_file():
         raise ValueError(
-            f"There is no run to resume in {folder}: it has no {SETTINGS}. Leave --resume out."
+            f"There is no run to resume in {folder}: it has no {SETTINGS}. To begin one, leave "
+            "--resume out and name a folder that does not exist yet."
         )
     found = read_json(path, keys=["keras", "settings"])
     check_object(found["settings"], f"{path}: `settings`")
@@ -105,8 +106,15 @@ def run_recipe(folder: str | Path) -> dict[str, Any]:
     """The recipe among the settings of a command's run; it has total_steps."""
     path, settings = Path(folder) / SETTINGS, run_settings(folder)["settings"]
     check_object(settings, f"{path}: `settings`", ["recipe"])
-    check_object(settings["recipe"], f"{path}: `recipe`", ["total_steps"])
-    return settings["recipe"]
+    recipe = settings["recipe"]
+    check_object(recipe, f"{path}: `recipe`", ["total_steps", "batch_size"])
+    for name in ("total_steps", "batch_size"):
+        if type(recipe[name]) is not int or recipe[name] < 1:
+            raise ValueError(
+                f"{path} is damaged: its {name} must be a whole number above 0. Received: "
+                f"{recipe[name]!r:.60}."
+            )
+    return recipe
 
 
 def saved_steps(saves: str | Path) -> list[int]:

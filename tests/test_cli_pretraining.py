@@ -142,7 +142,7 @@ def test_a_run_goes_on_with_the_precision_and_the_held_out_texts_that_it_began_w
     begun = "--steps", 2, "--dev", "held-out"
     assert pretrain("begun", *begun)[0] == 0
     code, _, err = pretrain("begun", *begun, "--resume", "--precision", "bfloat16")
-    assert code == 2 and "`precision` was float32, is bfloat16" in err
+    assert code == 2 and "--precision was float32, is bfloat16" in err
     code, _, err = pretrain("begun", "--steps", 2, "--dev", "two", "--resume")
     assert code == 2 and "`dev" in err
 

@@ -368,7 +368,7 @@ def test_a_folder_that_is_no_record_set_is_refused(record_folder, tmp_path):
     manifest = record_folder / "manifest.json"
     good = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**good, "version": 99}))
-    with pytest.raises(ValueError, match="version 2 can be read. Received: .* of version 99"):
+    with pytest.raises(ValueError, match="version 3 can be read. Received: .* of version 99"):
         RecordSet.load(record_folder)
     manifest.write_text('{"model": "albert"}')
     with pytest.raises(ValueError, match="is not the manifest of a record set"):
@@ -383,9 +383,22 @@ def test_a_folder_that_is_no_record_set_is_refused(record_folder, tmp_path):
     manifest.write_text(json.dumps({**good, "shards": [{"name": "x"}]}))
     with pytest.raises(ValueError, match="manifest.json: shard 0 must have .*without records"):
         RecordSet.load(record_folder)
+    edits = {
+        "shards": good["shards"] * 2,
+        "unit_bytes": 3,
+        "max_sentences": -1,
+        "settings": {**good["settings"], "length": 64},
+        "counts": {**good["counts"], "chunks": 10},
+    }
+    for name, value in edits.items():
+        manifest.write_text(json.dumps({**good, name: value}))
+        with pytest.raises(ValueError, match="manifest.json is damaged or was edited"):
+            RecordSet.load(record_folder)
+    manifest.write_text(json.dumps(good, indent=8, sort_keys=True))  # the same in another layout
+    assert RecordSet.load(record_folder)
     del damaged["version"]
     manifest.write_text(json.dumps(damaged))
-    with pytest.raises(ValueError, match="version 2 can be read. Received: .* of version None"):
+    with pytest.raises(ValueError, match="version 3 can be read. Received: .* of version None"):
         RecordSet.load(record_folder)
     manifest.write_text('{"format"')
     with pytest.raises(ValueError, match="manifest.json is damaged"):

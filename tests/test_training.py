@@ -1,5 +1,6 @@
 """train: stopping it at any moment changes nothing."""
 
+import json
 import os
 import shutil
 import signal
@@ -89,6 +90,20 @@ def test_a_run_that_lost_its_saves_says_that_it_begins_again(tmp_path):
     [event] = lines(tmp_path / "run", "events.jsonl")
     assert (event["step"], event["kind"]) == (0, "begins_again")
     assert len(lines(tmp_path / "run")) == STEPS // 2
+
+
+def test_a_saved_step_without_its_line_in_the_log_is_told_of(tmp_path):
+    run(tmp_path / "run", save_every=3)
+    log = tmp_path / "run" / "metrics.jsonl"
+    for save in (tmp_path / "run" / "training").glob("step-12*"):
+        save.unlink()
+    kept = [line for line in log.read_text().splitlines(True) if json.loads(line)["step"] <= 9]
+    log.write_text("".join(kept)[:-10])  # step 9 is half there, and its state is saved
+    reached, _ = run(tmp_path / "run", save_every=3, resume=True)
+    assert reached == STEPS
+    events = [json.loads(x) for x in (tmp_path / "run" / "events.jsonl").read_text().splitlines()]
+    assert [event["kind"] for event in events] == ["log_incomplete"]
+    assert "no line of step 9" in events[0]["text"]
 
 
 def test_a_run_of_several_steps_in_a_call_goes_on_to_the_bit(tmp_path):

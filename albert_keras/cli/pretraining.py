@@ -290,6 +290,13 @@ def pretrain(
         for name, one in scores.items() if len(corpora.dev) > 1 else [(dev[0], scores)]:
             typer.echo(f"{name}:")
             show_scores(one)
+            if one["mlm_loss"] >= one["unigram_entropy"]:
+                typer.echo(
+                    "note: that mlm_loss is not below the unigram_entropy, so the model knows no "
+                    "more than how frequent each piece is: too few steps, or a learning rate that "
+                    "is too high.",
+                    err=True,
+                )
     typer.echo(f"{out / MODEL}: trained {reached:,} steps; {out / REPORT} shows how it went")
 
 

@@ -1,5 +1,6 @@
 """How a command starts and ends: TensorFlow without its notices, errors in the user's words."""
 
+import errno
 import functools
 import os
 import re
@@ -74,6 +75,8 @@ FLAGS_OF = {
     },
 }
 
+_DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 def as_command(command: Callable) -> Callable:
     """`command` with its ends: 2 after a user's mistake, 1 after a failure, 130 after Ctrl-C."""
@@ -86,7 +89,10 @@ def as_command(command: Callable) -> Callable:
             raise
         except (ValueError, OSError, RuntimeError) as error:
             flags = {**FLAGS, **FLAGS_OF.get(command.__name__, {})}
-            _say(f"Error: {in_the_users_words(str(error), flags)}", style="red")
+            message = str(error)
+            if isinstance(error, OSError) and error.errno in _DISK_IS_FULL:
+                message += f". Free some space where {error.filename or 'it writes'} is."
+            _say(f"Error: {in_the_users_words(message, flags)}", style="red")
             raise typer.Exit(2 if isinstance(error, ValueError | OSError) else 1) from None
         except ImportError as error:
             _say(f"Error: {error}", style="red")

@@ -1,5 +1,7 @@
 """The manifest: what a record set is made of, written last."""
 
+import hashlib
+import json
 import tempfile
 from pathlib import Path
 
@@ -11,8 +13,8 @@ from albert_keras.data.text_formats import EMPTY_TEXTS, REPEATED_CONTEXTS
 from albert_keras.json_file import check_object, parse_json, write_json
 
 MANIFEST = "manifest.json"
-# Version 2 packs half of the documents from their end.
-_FORMAT, _VERSION = "albert_keras records", 2
+# Version 2 packs half of the documents from their end; 3 has a checksum of the manifest.
+_FORMAT, _VERSION = "albert_keras records", 3
 _PARTS = {
     "settings": ("length", "short_fraction"),
     "vocabulary": ("sha256", "size"),
@@ -40,7 +42,7 @@ def new_manifest(
         shards: name, records, tokens, bytes and sha256 of each.
         max_sentences: the most sentences of any chunk.
     """
-    return {
+    manifest = {
         "format": _FORMAT,
         "version": _VERSION,
         "settings": {
@@ -55,6 +57,7 @@ def new_manifest(
         "dropped": {reason: counts.get(reason, 0) for reason in _DROPPED},
         "shards": shards,
     }
+    return {**manifest, "sha256": _sha256(manifest)}
 
 
 def write_manifest(manifest: dict, folder: str | Path) -> None:
@@ -89,11 +92,25 @@ def read_manifest(folder: str) -> dict:
             f"Records of version {_VERSION} can be read. Received: {path} of version "
             f"{manifest.get('version')}. Write them again with this release."
         )
-    check_object(manifest, path, [*_PARTS, "dropped", "unit_bytes", "max_sentences", "shards"])
+    check_object(
+        manifest, path, [*_PARTS, "dropped", "unit_bytes", "max_sentences", "shards", "sha256"]
+    )
     for name, keys in _PARTS.items():
         check_object(manifest[name], f"{path}: `{name}`", keys)
     if not isinstance(manifest["shards"], list):
         raise ValueError(f"{path}: `shards` must be a list. Received: {manifest['shards']!r}.")
     for number, shard in enumerate(manifest["shards"]):
         check_object(shard, f"{path}: shard {number}", ("name", "records", "bytes", "sha256"))
+    written = {name: value for name, value in manifest.items() if name != "sha256"}
+    if manifest["sha256"] != _sha256(written):
+        raise ValueError(
+            f"{path} is damaged or was edited: its content does not match its own sha256. Copy it "
+            "again, or write the records again."
+        )
     return manifest
+
+
+def _sha256(manifest):
+    """Of all that a manifest says, in whatever order and layout."""
+    text = json.dumps(manifest, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -97,7 +97,7 @@ def _json_documents(file, field, dropped):
 def _parsed(line, where):
     try:
         return json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{where}: must be a JSON object, as a field was named. Received: {line[:60]!r} "
             f"({error})."

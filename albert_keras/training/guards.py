@@ -54,7 +54,8 @@ class LossSpikes:
 
     def see(self, step: int, metrics: Mapping[str, float]) -> Finding | None:
         """Takes the next line of the log, and says whether a spike begins with it."""
-        loss = metrics.get("loss")
+        # In pretraining that of masked pieces, which an interval without any pair has as well.
+        loss = metrics.get("mlm_loss", metrics.get("loss"))
         if loss is None:  # every step of the interval was skipped
             return None
         margin = max(self._MARGIN, self._DEVIATIONS * math.sqrt(self._variance))

@@ -88,7 +88,8 @@ class IntervalLog(tf.keras.callbacks.Callback):
         """The error that says so, and what there is to go back to."""
         return TrainingDiverged(
             f"The gradient was not finite in {self._in_a_row.steps} steps in a row, up to step "
-            f"{self._step}; they changed nothing. {self._state.from_before(self._step)} Likely "
+            f"{self._step}; they changed nothing, so what is saved at step {self._step} are the "
+            f"weights of step {self._step - self._in_a_row.steps}. Likely "
             "causes: a learning rate that is too high for the batch, or a warm-up that is too "
             "short; float16 without loss scaling; data with numbers that are not finite. A run "
             "that goes on (--resume) has the same weights and the batches that follow; if it stops "

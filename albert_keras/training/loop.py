@@ -127,6 +127,14 @@ def train(
             if not start and log.earlier_metrics():
                 log.event(0, "begins_again", "No state is saved: the run begins again.")
             log.forget_after(start)
+            lines = log.earlier_metrics()
+            if start and worker == 0 and (not lines or lines[-1]["step"] != start):
+                log.event(
+                    start,
+                    "log_incomplete",
+                    f"metrics.jsonl has no line of step {start}, whose state is saved: what was "
+                    "logged last is lost. Training goes on from there.",
+                )
             intervals = IntervalLog(
                 log,
                 progress,
