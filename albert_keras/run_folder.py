@@ -7,7 +7,8 @@
     evaluations.jsonl one line for each evaluation while it goes on: step, held-out scores
     events.jsonl      one line for each thing worth a look: step, kind, text
     tensorboard/      the same numbers for TensorBoard; steps that a killed run repeats, twice
-    best/             the checkpoint folder with the best held-out scores so far
+    best/             the checkpoint folder with the best held-out scores so far; in fine-tuning its
+                      model/, and evaluation.json with its step
 
 of a pretraining run that has ended or was asked to stop,
 

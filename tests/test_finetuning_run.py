@@ -16,9 +16,10 @@ import tensorflow as tf
 from albert_keras import load_albert
 from albert_keras.checkpoints import load_head
 from albert_keras.model import config_of, encoder_of
-from albert_keras.tasks import finetuning_run
+from albert_keras.tasks import finetuning_data, finetuning_run
+from albert_keras.tasks.finetuning_data import FinetuningData, encoded_training_rows
 from albert_keras.tasks.finetuning_recipe import FinetuningRecipe
-from albert_keras.tasks.finetuning_run import FinetuningData, encoded_training_rows, finetune
+from albert_keras.tasks.finetuning_run import finetune
 from albert_keras.tasks.finetuning_task import Member, answered_by
 from albert_keras.tasks.length_batches import Predictor, length_batches
 from albert_keras.tasks.task_files import TaskFiles
@@ -268,8 +269,8 @@ def test_on_a_tpu_every_batch_and_every_prediction_has_one_static_shape(
     data = files.data(tmp_path / "data")
     rows = encoded_training_rows(files.task, data.train, small_tokenizer(), 32)
     one = tf.distribute.get_strategy()
-    monkeypatch.setattr(finetuning_run, "_has_fixed_shapes", lambda strategy: True)
-    batches = finetuning_run.training_batches(files.task, rows, RECIPE, one)(0)
+    monkeypatch.setattr(finetuning_data, "has_fixed_shapes", lambda strategy: True)
+    batches = finetuning_data.training_batches(files.task, rows, RECIPE, one)(0)
     specs = tf.nest.flatten(batches.element_spec)
     assert len(specs) >= 4 and all(spec.shape.is_fully_defined() for spec in specs)
     assert {spec.shape[0] for spec in specs} == {8}

@@ -15,7 +15,7 @@ from albert_keras.data.records import write_records
 from albert_keras.export import ask, export_classifier
 from albert_keras.recipes import PretrainingRecipe
 from albert_keras.tasks import pretraining
-from albert_keras.tasks.finetuning_run import encoded_training_rows
+from albert_keras.tasks.finetuning_data import encoded_training_rows
 from albert_keras.tasks.finetuning_task import Member
 from albert_keras.tasks.length_batches import length_batches
 from albert_keras.tasks.text_examples import TextColumns

@@ -170,7 +170,7 @@ def finetune(
     from albert_keras.checkpoints import load_albert, load_head
     from albert_keras.checkpoints.head import WITHOUT_POOLER
     from albert_keras.model import build_albert, config_of, encoder_of
-    from albert_keras.tasks import finetuning_run
+    from albert_keras.tasks import finetuning_data, finetuning_run
     from albert_keras.tasks.finetuning_runs import numbers_in, several_runs
     from albert_keras.tasks.task_files import TaskFiles
     from albert_keras.training.timing import steps_in
@@ -207,7 +207,9 @@ def finetune(
     length = fitting_length(length, chosen, trained, folder)
     chosen = dataclasses.replace(chosen, max_length=length)
     begun = _begun(out if runs == 1 else out / f"seed-{seed}") if resume else {}
-    rows = finetuning_run.encoded_training_rows(files.task, sources.train, tokenizer, length, cache)
+    rows = finetuning_data.encoded_training_rows(
+        files.task, sources.train, tokenizer, length, cache
+    )
 
     def new_encoder():
         return build_albert(config) if from_scratch else encoder_of(load_albert(folder)[0])
@@ -219,7 +221,7 @@ def finetune(
         _, trainer = finetuning_run.compiled(
             files.task, start, chosen, devices, freeze_encoder=freeze_encoder
         )
-        batches_from = finetuning_run.training_batches(files.task, rows, chosen, devices)
+        batches_from = finetuning_data.training_batches(files.task, rows, chosen, devices)
         timed = steps_in(minutes, trainer, batches_from(0))
         del trainer
         chosen = dataclasses.replace(chosen, total_steps=timed)

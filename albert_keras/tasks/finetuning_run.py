@@ -27,10 +27,9 @@ from albert_keras.run_folder import (
     only_process_in,
 )
 from albert_keras.tasks.encoded_rows import EncodedRows
+from albert_keras.tasks.finetuning_data import FinetuningData, has_fixed_shapes, training_batches
 from albert_keras.tasks.finetuning_recipe import FinetuningRecipe
 from albert_keras.tasks.finetuning_task import FinetuningTask, Member, answered_by
-from albert_keras.tasks.length_batches import length_batches
-from albert_keras.tasks.row_cache import cached_rows
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.training.guards import Plateau
 from albert_keras.training.loop import train
@@ -57,56 +56,6 @@ class Start(NamedTuple):
     new_encoder: Callable[[], tf.keras.Model]
     tokenizer: Tokenizer
     origin: str | None
-
-
-class FinetuningData(NamedTuple):
-    """What a run reads: sources of its task, see `FinetuningTask`.
-
-    Args:
-        train: to train on.
-        dev: held-out ones by name, the one first by which the best model is chosen; may be empty.
-        test: by name, predicted at the end, and scored where the truth is known; may be empty.
-    """
-
-    train: Any
-    dev: dict[str, Any]
-    test: dict[str, Any]
-
-
-def encoded_training_rows(
-    task: FinetuningTask,
-    source: Any,
-    tokenizer: Tokenizer,
-    max_length: int,
-    cache: str | Path | None = None,
-) -> EncodedRows:
-    """The rows of a source to train on.
-
-    Args:
-        cache: a folder to keep them in, from which they are then mapped into memory. None: they are
-            made and held in memory.
-
-    Raises:
-        ValueError: what the task refuses, or there is no row to train on.
-    """
-
-    def blocks():
-        for block in task.encode(source, tokenizer, max_length):
-            rows = task.training_rows(block)
-            if len(rows):
-                yield rows
-
-    if cache is None:
-        return EncodedRows.concatenated(blocks())
-    task.check(source)  # says again what their encoding once said of rows that cannot be read
-    return cached_rows(
-        cache,
-        blocks,
-        sources=task.files(source),
-        tokenizer=tokenizer,
-        max_length=max_length,
-        settings={"task": type(task).__name__, **task.settings(source)},
-    )
 
 
 def compiled(
@@ -143,23 +92,6 @@ def compiled(
             **task.compile_arguments(trainer),
         )
     return model, trainer
-
-
-def training_batches(
-    task: FinetuningTask,
-    rows: EncodedRows,
-    recipe: FinetuningRecipe,
-    strategy: tf.distribute.Strategy,
-) -> Callable[[int], tf.data.Dataset]:
-    """A function that gives the batches from any step on, as the task's trainer takes them."""
-    batches_from = length_batches(
-        rows,
-        batch_size=recipe.batch_size,
-        max_length=recipe.max_length,
-        seed=recipe.seed,
-        **({"multiple": recipe.max_length} if _has_fixed_shapes(strategy) else {}),
-    )
-    return lambda step: batches_from(step).map(task.fit_batch)
 
 
 def finetune(
@@ -201,9 +133,7 @@ def finetune(
         ValueError: see `begin_run`; or rows longer than the model's positions.
         TrainingDiverged, OSError: see `train`.
     """
-    folder = Path(folder)
     strategy = strategy or tf.distribute.get_strategy()
-    fixed_shapes = _has_fixed_shapes(strategy)
     model, trainer = compiled(task, start, recipe, strategy, freeze_encoder=freeze_encoder)
     positions = config_of(model).max_position_embeddings
     if recipe.max_length > positions:
@@ -213,64 +143,9 @@ def finetune(
         )
     batches_from = training_batches(task, rows, recipe, strategy)
     settings = _settings(task, data, start, recipe, rows, model, freeze_encoder)
-
-    # What cannot be read is refused now, not when the training has ended.
-    labelled = {name: task.is_labelled(source) for name, source in (data.dev | data.test).items()}
-    for name, source in data.dev.items():
-        if not labelled[name]:
-            raise ValueError(
-                f"A held-out file must say what is right, for its score. Received: {name}, "
-                f"{task.files(source)[0]}, which does not for all. It can be a test file."
-            )
-
-    def member_of(model):
-        return Member(
-            model,
-            start.tokenizer,
-            recipe.max_length,
-            batch_size=recipe.batch_size,
-            fixed_shapes=fixed_shapes,
-        )
-
-    def scores(task, member, sources, folder=None):
-        """The scores on each source whose truth is known; its predictions go to the folder."""
-        found = {}
-        for name, source in sources.items():
-            target = folder if folder is None or len(sources) == 1 else folder / name
-            if target is not None:
-                target.mkdir(parents=True, exist_ok=True)
-            found[name] = task.finish(source, answered_by([member], task, source), target)
-        return {name: one for name, one in found.items() if one}
-
-    def keep(target):
-        save_albert(
-            model,
-            target,
-            tokenizer=start.tokenizer,
-            labels=task.labels,
-            max_length=recipe.max_length,
-            replace=True,
-        )
-
-    def on_the_way():
-        name, source = next(iter(data.dev.items()))  # the one that decides
-        found = task.finish(source, answered_by([trained], task, source), None)
-        return found if len(data.dev) == 1 else {"score": found["score"], name: found}
-
-    def keep_best(step, found):
-        keep(folder / BEST)
-        write_json(folder / BEST / SCORES, {"step": step, **found})
-
-    trained = member_of(model)
-    evaluation = None
-    if data.dev and recipe.checkpoint_every is not None:
-        evaluation = PeriodicEvaluation(
-            scores=on_the_way,
-            every=recipe.checkpoint_every,
-            best_by="score",
-            on_best=keep_best,
-            highest=True,
-        )
+    _check(task, data)
+    folder = Path(folder)
+    held_out = _HeldOut(task, data, start, recipe, folder, model, strategy)
     begin_run(folder, settings, resume=resume)
     if (folder / MODEL).exists():
         return recipe.total_steps
@@ -282,7 +157,7 @@ def finetune(
                 folder,
                 total_steps=recipe.total_steps,
                 tokens_per_step=max(1, round(recipe.batch_size * _tokens_per_example(rows))),
-                evaluation=evaluation,
+                evaluation=held_out.on_the_way(),
                 plateau=_plateau(task.unlearned_loss(rows), recipe),
                 **options,
             )
@@ -291,36 +166,107 @@ def finetune(
                 write_report(folder, running=False)
             raise
         if reached == recipe.total_steps:
-            best, step = trained, reached
-            if (folder / BEST).exists():
-                with strategy.scope():
-                    best = member_of(load_albert(folder / BEST)[0])
-                step = read_json(folder / BEST / SCORES, ["step"])["step"]
-            found = {}
-            if data.dev:
-                found = _flat(scores(task, best, data.dev, folder))
-                write_json(folder / SCORES, {"step": step, **found})
-            if data.test:
-                found = scores(task.tuned_by(found), best, data.test, folder / TEST)
-                if found:
-                    write_json(folder / TEST / SCORES, _flat(found))
-            # The last thing: a run that has its model has ended.
-            if (folder / BEST).exists():
-                with new_folder(folder / MODEL, replace=(folder / MODEL).exists()) as partial:
-                    shutil.copytree(
-                        folder / BEST,
-                        partial,
-                        ignore=shutil.ignore_patterns(SCORES),
-                        dirs_exist_ok=True,
-                    )
-            else:
-                keep(folder / MODEL)
+            held_out.at_the_end()
         write_report(folder, running=False)
     return reached
 
 
-def _has_fixed_shapes(strategy):
-    return isinstance(strategy, tf.distribute.TPUStrategy)
+class _HeldOut:
+    """Scores a run's model on the way and at the end, and keeps the best.
+
+    best/ holds it as a run's folder does: its model/, and evaluation.json with its step and score.
+    """
+
+    def __init__(self, task, data, start, recipe, folder, model, strategy):
+        self._task, self._data, self._start, self._recipe = task, data, start, recipe
+        self._folder, self._model, self._strategy = folder, model, strategy
+        self._trained = self._member(model)
+
+    def on_the_way(self) -> PeriodicEvaluation | None:
+        """None where there is nothing to score, or the last model is wanted."""
+        if not self._data.dev or self._recipe.checkpoint_every is None:
+            return None
+        return PeriodicEvaluation(
+            scores=self._deciding_scores,
+            every=self._recipe.checkpoint_every,
+            best_by="score",
+            on_best=self._keep_best,
+            highest=True,
+        )
+
+    def at_the_end(self) -> None:
+        """Scores the best model, predicts the test sets with it, and makes it the run's model."""
+        folder, best, step = self._folder, self._trained, self._recipe.total_steps
+        kept = (folder / BEST).exists()
+        if kept:
+            with self._strategy.scope():
+                best = self._member(load_albert(folder / BEST / MODEL)[0])
+            step = read_json(folder / BEST / SCORES, ["step"])["step"]
+        found = {}
+        if self._data.dev:
+            found = _flat(self._scores(self._task, best, self._data.dev, folder))
+            write_json(folder / SCORES, {"step": step, **found})
+        if self._data.test:
+            tuned = self._task.tuned_by(found)
+            of_test = self._scores(tuned, best, self._data.test, folder / TEST)
+            if of_test:
+                write_json(folder / TEST / SCORES, _flat(of_test))
+        # The last thing: a run that has its model has ended.
+        if kept:
+            with new_folder(folder / MODEL) as partial:
+                shutil.copytree(folder / BEST / MODEL, partial, dirs_exist_ok=True)
+        else:
+            self._save(folder / MODEL)
+
+    def _member(self, model):
+        return Member(
+            model,
+            self._start.tokenizer,
+            self._recipe.max_length,
+            batch_size=self._recipe.batch_size,
+            fixed_shapes=has_fixed_shapes(self._strategy),
+        )
+
+    def _deciding_scores(self):
+        name, source = next(iter(self._data.dev.items()))
+        answered = answered_by([self._trained], self._task, source)
+        found = self._task.finish(source, answered, None)
+        return found if len(self._data.dev) == 1 else {"score": found["score"], name: found}
+
+    def _scores(self, task, member, sources, folder):
+        """The scores on each source whose truth is known; its predictions go to the folder."""
+        found = {}
+        for name, source in sources.items():
+            target = folder if len(sources) == 1 else folder / name
+            target.mkdir(parents=True, exist_ok=True)
+            found[name] = task.finish(source, answered_by([member], task, source), target)
+        return {name: one for name, one in found.items() if one}
+
+    def _keep_best(self, step, scores):
+        best = self._folder / BEST
+        with new_folder(best, replace=best.exists()) as partial:
+            self._save(partial / MODEL)
+            write_json(partial / SCORES, {"step": step, **scores})
+
+    def _save(self, folder):
+        save_albert(
+            self._model,
+            folder,
+            tokenizer=self._start.tokenizer,
+            labels=self._task.labels,
+            max_length=self._recipe.max_length,
+        )
+
+
+def _check(task, data):
+    """Raises ValueError for what cannot be read: now, not when the training has ended."""
+    labelled = {name: task.is_labelled(source) for name, source in (data.dev | data.test).items()}
+    for name, source in data.dev.items():
+        if not labelled[name]:
+            raise ValueError(
+                f"A held-out file must say what is right, for its score. Received: {name}, "
+                f"{task.files(source)[0]}, which does not for all. It can be a test file."
+            )
 
 
 def _with_dropout(encoder, rate):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.data.storage import exists
-from albert_keras.tasks.finetuning_run import FinetuningData
+from albert_keras.tasks.finetuning_data import FinetuningData
 from albert_keras.tasks.finetuning_task import FinetuningTask
 from albert_keras.tasks.glue import GLUE_TASKS
 from albert_keras.tasks.race.task import RaceTask
