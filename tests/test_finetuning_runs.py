@@ -24,6 +24,8 @@ def maker(losses, scores, begun):
         (folder / "evaluation.json").write_text(
             json.dumps({"step": 10, "score": scores[seed], "accuracy": scores[seed], "labels": []})
         )
+        (folder / "test").mkdir()
+        (folder / "test" / "RTE.tsv").write_text(f"of seed {seed}")
         (folder / "model").mkdir()
         (folder / "model" / "weights").write_text(str(seed))
         return True
@@ -39,6 +41,7 @@ def test_median_spread_and_the_best_model(tmp_path):
     assert summary["lowest"]["accuracy"] == 0.5 and summary["highest"]["accuracy"] == 0.9
     assert summary["best_seed"] == 4 and summary["collapsed"] == []
     assert (tmp_path / "runs" / "model" / "weights").read_text() == "4"
+    assert (tmp_path / "runs" / "test" / "RTE.tsv").read_text() == "of seed 4"
     assert json.loads((tmp_path / "runs" / "summary.json").read_text()) == summary
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from albert_keras.json_file import read_json, write_json
 from albert_keras.new_folder import new_folder
-from albert_keras.run_folder import METRICS, MODEL, SCORES
+from albert_keras.run_folder import METRICS, MODEL, SCORES, TEST
 from albert_keras.training.line_log import LineLog
 from albert_keras.training.saved_state import TrainingDiverged
 
@@ -86,8 +86,11 @@ def several_runs(
             f"steps. The runs are in {folder}."
         )
     best = max(kept, key=lambda run: _score(run))
-    with new_folder(folder / MODEL, replace=(folder / MODEL).exists()) as partial:
-        shutil.copytree(folder / f"seed-{best['seed']}" / MODEL, partial, dirs_exist_ok=True)
+    for part in (TEST, MODEL):
+        source = folder / f"seed-{best['seed']}" / part
+        if source.exists():
+            with new_folder(folder / part, replace=(folder / part).exists()) as partial:
+                shutil.copytree(source, partial, dirs_exist_ok=True)
     summary |= {
         "best_seed": best["seed"],
         **_summed_up([numbers_in(run["scores"]) for run in kept]),
