@@ -2,7 +2,7 @@
 
 seed-0/ ... seed-4/   the runs, each a folder as of `run_folder`
 summary.json          the scores of each, their median and spread, and which had to be repeated
-model/                the checkpoint folder of the run with the highest score
+model/, test/         those of the run with the highest score
 """
 
 import math
