@@ -62,7 +62,7 @@ def test_runs_that_learned_nothing_are_named_and_replaced(tmp_path):
 
 def test_when_all_collapse_the_user_is_told(tmp_path):
     begun = []
-    with pytest.raises(ValueError, match="must learn something. Received: 4 that collapsed"):
+    with pytest.raises(RuntimeError, match="must learn something. Received: 4 that collapsed"):
         several_runs(
             maker({}, {}, begun), tmp_path / "runs", runs=3, first_seed=0, unlearned_loss=1.0
         )
@@ -70,7 +70,7 @@ def test_when_all_collapse_the_user_is_told(tmp_path):
     summary = json.loads((tmp_path / "runs" / "summary.json").read_text())
     assert summary["runs"] == [] and len(summary["collapsed"]) == 4
     # What has diverged is not tried again.
-    with pytest.raises(ValueError, match="must learn something"):
+    with pytest.raises(RuntimeError, match="must learn something"):
         several_runs(
             maker({}, {}, begun), tmp_path / "runs", runs=3, first_seed=0, unlearned_loss=1.0
         )

@@ -1,5 +1,6 @@
 """albert-keras predict-file."""
 
+import dataclasses
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -20,16 +21,15 @@ from albert_keras.cli.task_options import (
     IdColumn,
     PairColumn,
     SkipBroken,
-    TextColumn,
-    columns_named,
     on_broken,
     refuse_unused,
     say_note,
 )
 from albert_keras.json_file import read_json
-from albert_keras.run_folder import SCORES
+from albert_keras.run_folder import SCORES, SETTINGS, run_settings
 from albert_keras.tasks.glue import GLUE_TASKS
 from albert_keras.tasks.task_names import CLASSIFY, NUMBER, PREDICTED, RACE, REGRESS, SQUAD
+from albert_keras.tasks.text_examples import TextColumns
 
 TaskName = StrEnum("TaskName", {name.upper(): name for name in PREDICTED})
 # The task of a model, where --task does not say.
@@ -54,7 +54,9 @@ def predict_file(
         str | None,
         typer.Option(help="Of GLUE: test, dev, ... Default: by the name of the file, else test."),
     ] = None,
-    text_column: TextColumn = "text",
+    text_column: Annotated[
+        str | None, typer.Option(help="Of your own files. Default: as the run was trained.")
+    ] = None,
     pair_column: PairColumn = None,
     label_column: Annotated[
         str | None, typer.Option(help="The column of the label. Default: nothing is scored.")
@@ -121,7 +123,7 @@ def predict_file(
     options = {"null_threshold": null_threshold} if name in SQUAD else {}
     files = TaskFiles(
         name,
-        columns_named(text_column, pair_column, label_column, id_column),
+        _columns(model[0], text_column, pair_column, label_column, id_column),
         labels=labels if name == CLASSIFY else None,
         on_broken=on_broken(skip_broken),
         on_note=say_note,
@@ -154,6 +156,19 @@ def predict_file(
     if scores:
         show_scores(numbers_in(scores))
     typer.echo(f"{out}: predicted by {len(members)} model{'s' if len(members) > 1 else ''}")
+
+
+def _columns(run, text, pair, label, id):
+    """Those that were named, else text, pair and id as the run was trained: a model of pairs would
+    answer single texts as well."""
+    own = TextColumns(label=None)
+    if (run / SETTINGS).exists():
+        sources = run_settings(run)["settings"].get("sources", {})
+        fields = sources.get("train", {}).get("columns")
+        if fields is not None:
+            own = TextColumns(**{**fields, "label": None})
+    named = {"text": text, "text_pair": pair, "label": label, "id": id}
+    return dataclasses.replace(own, **{key: one for key, one in named.items() if one is not None})
 
 
 def _refuse_different(models, heads):

@@ -53,7 +53,7 @@ def several_runs(
         What summary.json has; None where the user stopped.
 
     Raises:
-        ValueError: every run has collapsed.
+        RuntimeError: every run has collapsed.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def several_runs(
     summary = {"runs": kept, "collapsed": collapsed}
     if not kept:
         write_json(folder / SUMMARY, summary)
-        raise ValueError(
+        raise RuntimeError(
             f"A run must learn something. Received: {len(collapsed)} that collapsed, the last one "
             f"because: {collapsed[-1]['why']}. Try a lower learning rate, a longer warm-up or more "
             f"steps. The runs are in {folder}."

@@ -99,7 +99,9 @@ class TaskFiles:
             raise ValueError(f"There must be something to train on. Received: {folder}, without.")
         (train_source,) = sources["train"].values()
         if self.task is None:
-            self.task = TextTask(labels_in(train_source), on_broken=self._on_broken)
+            self.task = TextTask(
+                labels_in(train_source, self._on_broken), on_broken=self._on_broken
+            )
         return FinetuningData(train_source, sources["dev"], sources["test"])
 
     def source(self, path: str, split: str) -> Any:

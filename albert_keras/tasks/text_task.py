@@ -233,13 +233,18 @@ class TextTask(FinetuningTask):
         }
 
 
-def labels_in(source: TextSource) -> list[str]:
+def labels_in(
+    source: TextSource, on_broken: Callable[[ValueError], None] | None = None
+) -> list[str]:
     """The labels that occur in a file, sorted.
+
+    Args:
+        on_broken: see `read_text_examples`.
 
     Raises:
         ValueError: fewer than two, or what `read_text_examples` refuses.
     """
-    examples = read_text_examples(source.file, source.columns, on_broken=_pass)
+    examples = read_text_examples(source.file, source.columns, on_broken=on_broken)
     found = sorted({example.label for example in examples})
     if len(found) < 2:
         raise ValueError(
@@ -253,10 +258,6 @@ def glue_source(task: GlueTask, split: str, folder: str | Path) -> TextSource:
     """The official file of a split in a task's folder. Raises ValueError where it is missing."""
     file, columns = glue_file(task, split, folder)
     return TextSource(file, columns, split)
-
-
-def _pass(error):
-    """Rows that cannot be read are told of when the file is encoded."""
 
 
 def _square_of_difference(numbers, logits):

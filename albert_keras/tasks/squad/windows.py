@@ -109,7 +109,8 @@ def encode_windows(
             "`doc_stride` and `max_query_length` must be at least 1, and `max_length` at least "
             "`max_query_length` + 4, for three special pieces and one of the context. Received: "
             f"doc_stride={doc_stride}, max_query_length={max_query_length}, "
-            f"max_length={max_length}."
+            f"max_length={max_length}. Take a `max_length` of {max_query_length + 4} or more: 128 "
+            "for a small model, 384 or 512 for others."
         )
     contexts, context_of = [], []
     for context, group in groupby(question.context for question in questions):
