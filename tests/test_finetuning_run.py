@@ -595,3 +595,24 @@ def test_the_cache_hides_no_row_that_cannot_be_read(tmp_path):
     with pytest.raises(ValueError, match="line 3"):
         task = TextTask(["low", "high"])
         encoded_training_rows(task, source, small_tokenizer(), 16, tmp_path / "cache")
+
+
+def test_answers_that_are_not_where_the_file_says_are_told_of_once(tmp_path):
+    finetuning_files.write_squad(tmp_path / "squad")
+    path = tmp_path / "squad" / "train-v1.1.json"
+    content = json.loads(path.read_text())
+    first, second, *_ = content["data"][0]["paragraphs"]
+    first["qas"][0]["answers"][0]["answer_start"] = 0
+    second["qas"][0]["answers"][0]["text"] = "nowhere"
+    path.write_text(json.dumps(content))
+    told = []
+    files = TaskFiles("squad1", max_query_length=8, on_note=told.append)
+    data = files.data(tmp_path / "squad")
+    for _ in range(2):
+        rows = encoded_training_rows(files.task, data.train, small_tokenizer(), 32)
+    assert "found at another place than the file says: 1, the first is 'train0'" in told[0]
+    assert "does not occur in the text" in told[1] and "'train1'" in told[1] and len(told) == 2
+    all_rows = sum(
+        len(block.rows) for block in files.task.encode(data.train, small_tokenizer(), 32)
+    )
+    assert len(rows) < all_rows  # without those of the answer that has no place

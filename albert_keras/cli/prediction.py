@@ -177,9 +177,14 @@ def _refuse_different(models, heads):
         other = {key: head.get(key) for key in first}
         if other != first:
             raise ValueError(
-                f"Models are averaged that have the same head and labels. Received: {models[0]} "
-                f"with {first}, and {model} with {other}."
+                f"Models are averaged that have the same head and labels. Received: {models[0]}, "
+                f"{_named(first)}, and {model}, {_named(other)}."
             )
+
+
+def _named(head):
+    labels = head["labels"]
+    return f"a {head['kind']}" + (f" of {', '.join(labels)}" if labels else "")
 
 
 def _threshold_of(models):

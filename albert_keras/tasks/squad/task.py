@@ -116,7 +116,7 @@ class SquadTask(FinetuningTask):
         if self._answerable and impossible:
             raise ValueError(
                 "SQuAD 1.1 has answers to all questions. Received: some without, such as "
-                f"{impossible[0]!r}. Train the head of 2.0 on them (squad2)."
+                f"{impossible[0]!r}. Train the head of 2.0 on them (--task squad2)."
             )
         return block.rows.take(np.flatnonzero(block.examples.windows.start_positions >= 0))
 
@@ -251,16 +251,19 @@ class SquadTask(FinetuningTask):
 
     def _note(self, source, file):
         for ids, what in (
-            (file.moved, "have an answer at another place than the file says; it was found"),
+            (
+                file.moved,
+                "questions whose answer was found at another place than the file says",
+            ),
             (
                 file.unplaced,
-                "have an answer that does not occur in the text; it counts for the score, and "
-                "nobody can be trained on it",
+                "questions with an answer that does not occur in the text, which count for the "
+                "score and are not trained on",
             ),
-            (file.repeated, "ids are those of several questions"),
+            (file.repeated, "ids of more than one question"),
         ):
             if ids:
-                self._on_note(f"{source}: {len(ids)} questions {what} ({ids[0]!r} first).")
+                self._on_note(f"{source}: {what}: {len(ids)}, the first is {ids[0]!r}.")
 
 
 def _entropy(share):
