@@ -33,8 +33,8 @@ class RaceTask(FinetuningTask):
     Example:
 
     >>> model = RaceTask().build(build_albert("tiny"), dropout=0.1)
-    >>> model.input["token_ids"].shape  # batch, choices, length
-    TensorShape([None, None, None])
+    >>> tuple(model.input["token_ids"].shape)  # batch, choices, length
+    (None, None, None)
     """
 
     def files(self, source: str | Path) -> list[str]:
