@@ -13,7 +13,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 	@echo "Installing into .venv, which takes a minute or two ..."
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --quiet --editable '.[dev,tasks,plots]'
+	$(BIN)/python -m pip install --quiet --quiet --editable '.[dev,tasks,plots,serve,edge]'
 	touch $@
 
 # Raw text to a served answer, on the documentation installed with Python. MINUTES=60 trains longer.

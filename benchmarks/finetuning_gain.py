@@ -10,8 +10,8 @@ The data sets of ALBERT_KERAS_DATA, each cut in two by the script, with seed 0:
     qnli     question and sentence, whether it has the answer
     conj     premise and hypothesis about "and", "or" and "not", three labels; 623 pairs
     squad1   answers in a text; 16 articles to train on, 4 to score
-    squad2   the same with as many questions that have no answer, because their text is another one
-             of the same article
+    squad2   the same questions twice: with their text, and with another one of the same article,
+             in which they have no answer
 
 Both starts have the same seeds, order and steps. `albert-keras finetune` does the work: what is
 printed is its summary.json, one JSON line a data set and start.
@@ -72,7 +72,10 @@ def write_squad(name, data, folder):
 
 
 def with_unanswerable(article, draws):
-    """Half of the questions stay; the others go to another paragraph, in which they have none."""
+    """Each question twice: with its paragraph, and, without an answer, with another one.
+
+    With one of the two alone, a model that knows its questions by heart would need no paragraph.
+    """
     paragraphs = [{"context": one["context"], "qas": []} for one in article["paragraphs"]]
     for place, paragraph in enumerate(article["paragraphs"]):
         for question in paragraph["qas"]:
@@ -83,11 +86,11 @@ def with_unanswerable(article, draws):
                 if other != place
                 and not any(text in paragraphs[other]["context"].lower() for text in texts)
             ]
-            if draws.random() < 0.5 and others:
-                moved = {**question, "answers": [], "is_impossible": True}
-                paragraphs[draws.choice(others)]["qas"].append(moved)
-            else:
-                paragraphs[place]["qas"].append({**question, "is_impossible": False})
+            if not others:
+                continue
+            paragraphs[place]["qas"].append({**question, "is_impossible": False})
+            none = {"id": f"{question['id']}-none", "answers": [], "is_impossible": True}
+            paragraphs[draws.choice(others)]["qas"].append({**question, **none})
     return {"title": article["title"], "paragraphs": paragraphs}
 
 

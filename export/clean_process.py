@@ -1,122 +1,154 @@
-"""The process that knows neither Keras nor this library, and answers from an export.
+"""The processes that know neither Keras nor this library, and answer from an export.
 
-It is started by its path and imports TensorFlow, tensorflow-text's kernels and NumPy only, as
-TensorFlow Serving has only kernels. It answers the same questions through two loaders. Both are
+This file is started by its path, as TensorFlow Serving has nothing of the library's. One process
+has TensorFlow, the kernels that tokenize, and NumPy; it answers through two loaders. Both are
 needed: `tf.saved_model.load` is content with variables that the session loader, whose steps are
-the server's, cannot find.
+the server's, cannot find. The other process has no TensorFlow but its C library.
 """
 
-import importlib.util
-import json
+import runpy
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import numpy as np
 
-OUTPUTS = ("label", "score", "probabilities", "logits")
 SIGNATURE = "serving_default"
-# Every TensorFlow Serving since 2.12 links these; of RoundRobinTrim and others the same cannot
-# be said, so no further op of tensorflow-text may enter an export.
-TEXT_OPS = {
-    *("SentencepieceOp", "SentencepieceTokenizeOp", "SentencepieceTokenizeWithOffsetsOp"),
-    "FastWordpieceTokenizeWithOffsets",
-}
-TEXT_KERNELS = ("_sentencepiece_tokenizer.so", "_fast_wordpiece_tokenizer.so")
-# Python cannot follow a graph into another process.
-PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 BARRED = ("keras", "tf_keras", "albert_keras")
 
-Answer = Callable[[list[bytes]], dict[str, np.ndarray]]
+Arrays = dict[str, np.ndarray]
+Answer = Callable[[str, Arrays], Arrays]  # of a signature and its inputs
 
 
-def _load_tf2(folder: str) -> Answer:
-    import tensorflow as tf
+def _load_tf2(folder: str, kernels: Sequence[Path]) -> Answer:
+    tf = _tensorflow(kernels)
+    loaded = tf.saved_model.load(folder)
 
-    signature = tf.saved_model.load(folder).signatures[SIGNATURE]
-
-    def answer(batch):
-        outputs = signature(text=tf.constant(batch, tf.string, shape=[len(batch)]))
+    def answer(signature, inputs):
+        tensors = {
+            # tf.constant takes no array of objects that is empty.
+            name: tf.constant(array.tolist(), tf.string, shape=array.shape)
+            if array.dtype == object
+            else tf.constant(array)
+            for name, array in inputs.items()
+        }
+        outputs = loaded.signatures[signature](**tensors)
         return {name: value.numpy() for name, value in outputs.items()}
 
     return answer
 
 
-def _load_tf1(folder: str) -> Answer:
-    import tensorflow as tf
-
+def _load_tf1(folder: str, kernels: Sequence[Path]) -> Answer:
+    tf = _tensorflow(kernels)
     session = tf.compat.v1.Session(graph=tf.Graph())
     with session.graph.as_default():
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], folder)
-    signature = loaded.signature_def[SIGNATURE]
-    outputs = {name: info.name for name, info in signature.outputs.items()}
 
-    def answer(batch):
-        return session.run(outputs, {signature.inputs["text"].name: np.array(batch, object)})
+    def answer(signature, inputs):
+        signature = loaded.signature_def[signature]
+        outputs = {name: info.name for name, info in signature.outputs.items()}
+        return session.run(
+            outputs, {signature.inputs[name].name: array for name, array in inputs.items()}
+        )
 
     return answer
 
 
-LOADERS = {"tf.saved_model.load": _load_tf2, "TF1 session loader": _load_tf1}
+def _load_c(folder: str, kernels: Sequence[Path]) -> Answer:
+    # By its path: as a part of this package it would bring what this process must not have.
+    c_loader = runpy.run_path(str(Path(__file__).with_name("c_loader.py")))
+    return c_loader["CLoader"](c_loader["CLibrary"](_package("tensorflow"), kernels), folder)
 
 
-def graph_problems(folder: str) -> list[str]:
-    """What in `saved_model.pb` a TensorFlow Serving without this machine's extras would refuse."""
-    import tensorflow as tf
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    saved_model = saved_model_pb2.SavedModel.FromString(Path(folder, "saved_model.pb").read_bytes())
-    problems = set()
-    for meta_graph in saved_model.meta_graphs:
-        library = meta_graph.graph_def.library
-        functions = {function.signature.name for function in library.function}
-        bodies = [(function.attr, function.node_def) for function in library.function]
-        for attributes, nodes in [({}, meta_graph.graph_def.node), *bodies]:
-            for holder in [attributes, *(node.attr for node in nodes)]:
-                # The server turns XLA off on CPUs, and such a function then fails when called.
-                if "_XlaMustCompile" in holder and holder["_XlaMustCompile"].b:
-                    problems.add("graph: a function must be compiled with XLA (jit_compile=True)")
-            for node in nodes:
-                known = node.op in TEXT_OPS or node.op in functions or hasattr(tf.raw_ops, node.op)
-                if not known or node.op in PYTHON_OPS:
-                    problems.add(f"graph: TensorFlow Serving has no op {node.op}")
-                if "GPU" in node.device or "TPU" in node.device:
-                    problems.add(f"graph: {node.op} is pinned to the device {node.device}")
-    return sorted(problems)
+# By the name of a process its loaders, and what must not be imported there.
+PROCESSES: Mapping[str, tuple[Mapping[str, Callable[..., Answer]], Sequence[str]]] = {
+    "python": ({"tf.saved_model.load": _load_tf2, "TF1 session loader": _load_tf1}, BARRED),
+    "c": ({"TF C API": _load_c}, (*BARRED, "tensorflow", "tensorflow_text")),
+}
 
 
-def _register_text_ops() -> None:
+def _tensorflow(kernels):
     import tensorflow as tf
 
-    # Not `import tensorflow_text`: that loads Keras for layers of its own.
-    package = Path(importlib.util.find_spec("tensorflow_text").submodule_search_locations[0])
-    for kernels in TEXT_KERNELS:
-        tf.load_op_library(str(package / "python" / "ops" / kernels))
+    for path in kernels:
+        # Not `import tensorflow_text`: that loads Keras for layers of its own.
+        tf.load_op_library(str(path))
+    return tf
 
 
-def main(folder: str, asked: str, answered: str) -> None:
-    """Answers the questions through every loader; what fails becomes a line of `problems`."""
-    batches = [
-        [q.encode("latin-1") for q in batch] for batch in json.loads(Path(asked).read_text())
-    ]
-    for name in BARRED:
-        sys.modules[name] = None  # an import of it, by anyone, is an ImportError from here on
-    problems, results = graph_problems(folder), {}
-    _register_text_ops()
-    for loader, load in LOADERS.items():
+def _package(name):
+    """The folder of an installed package, which is not imported."""
+    return Path(PathFinder.find_spec(name).submodule_search_locations[0])
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes named arrays; those of objects hold bytes."""
+    # A byte behind each string, because NumPy's own strings end before trailing NULs.
+    strings = {
+        name: np.array([value + b"." for value in array.ravel()], "S").reshape(array.shape)
+        for name, array in arrays.items()
+        if array.dtype == object
+    }
+    np.savez(path, **{**arrays, **strings})
+
+
+def read_arrays(path: str | Path) -> Arrays:
+    """What `write_arrays` wrote."""
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    for name, array in arrays.items():
+        if array.dtype.kind == "S":
+            arrays[name] = np.array([value[:-1] for value in array.flat], object).reshape(
+                array.shape
+            )
+    return arrays
+
+
+def main(process: str, folder: str, asked: str, answered: str, *kernels: str) -> None:
+    """Answers the questions through the loaders of a process; what fails becomes a problem.
+
+    Args:
+        process: of `PROCESSES`.
+        folder: of the SavedModel.
+        asked: file of arrays, `signatures` and for question 3 its inputs `3/NAME`.
+        answered: file to write: `problems`, and the outputs `LOADER/3/NAME`.
+        kernels: names of files of tensorflow-text.
+    """
+    loaders, barred = PROCESSES[process]
+    package = _package("tensorflow_text") if kernels else Path()
+    paths = [package / "python" / "ops" / name for name in kernels]
+    questions = read_arrays(asked)
+    signatures = questions.pop("signatures")
+    inputs = [{} for _ in signatures]
+    for name, array in questions.items():
+        number, _, name = name.partition("/")
+        inputs[int(number)][name] = array
+    for name in barred:
+        # An import of it, by anyone, is an ImportError from here on; one before is found below.
+        sys.modules.setdefault(name, None)
+    problems, results = [], {}
+    for loader, load in loaders.items():
         try:
-            answer = load(folder)
-            for number, batch in enumerate(batches):
-                outputs = answer(batch)
-                outputs["label"] = np.array([label.decode() for label in outputs["label"]], str)
-                for name in OUTPUTS:
-                    results[f"{loader}/{number}/{name}"] = outputs[name]
+            answer = load(folder, paths)
         except Exception as error:  # any: each is a way in which an export can be broken
-            problems.append(f"{loader}: {type(error).__name__}: {str(error)[:1000]}")
+            problems.append(f"{loader}: {_said(error)}")
+            continue
+        for number, signature in enumerate(signatures):
+            try:
+                outputs = answer(str(signature), inputs[number])
+            except Exception as error:
+                problems.append(f"{loader}: question {number} of {signature}: {_said(error)}")
+                continue
+            results |= {f"{loader}/{number}/{name}": array for name, array in outputs.items()}
     present = sorted({name.split(".")[0] for name, module in sys.modules.items() if module})
-    if found := [name for name in present if name in BARRED]:
+    if found := [name for name in present if name in barred]:
         problems.append(f"process: {found} was imported, so nothing is proven without it")
-    np.savez(answered, problems=np.array(problems, str), **results)
+    write_arrays(answered, {"problems": np.array(problems, str), **results})
+
+
+def _said(error):
+    return f"{type(error).__name__}: {str(error)[:1000]}"
 
 
 if __name__ == "__main__":

@@ -1,65 +1,70 @@
-"""export_classifier: a SavedModel that takes raw strings and gives labels."""
+"""export_saved_model: a SavedModel that takes raw strings and answers them."""
 
 import importlib.metadata
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 import albert_keras
 from albert_keras.json_file import write_json
-from albert_keras.model import config_of
+from albert_keras.model import config_of, layers_of
 from albert_keras.new_folder import new_folder, refuse_existing
-from albert_keras.text.packing import BYTES_PER_PIECE, pack_texts
 from albert_keras.text.tokenizer import Tokenizer
 
-from .clean_process import SIGNATURE
+from .answering import answering
+from .choosing import choosing
+from .embedding import embedding
+from .labels import classifier, regression
+from .pretrained import pretrained
 from .self_check import check_export
+from .serving import Serving, byte_limit
+from .warm_up import write_warm_up
 
 KERAS = "keras" if hasattr(tf.keras, "ops") else "tf_keras"  # tf.keras is one or the other
-
-# Each row is a batch that the self-check asks: nothing, no text, the odd, the long, all together.
-SHORT = b"The answer to a raw string."
-ODD = (
-    "Ｆｕｌｌ wıdth, Ça\u0301fé 9,9 \U0001f600 [MASK] [SEP] <pad> \x00 ".encode()
-    + b"\xff\xc3( cut \xe2\x82"
-)
-LONG = b"one two three " * 1000
-QUESTIONS = ([], [b""], [SHORT], [ODD], [LONG], [b"", SHORT, ODD, LONG, b"  ", SHORT])
+# A row of a question and a context has three special pieces, and two or more others.
+_SHORTEST = 5
 
 
-def export_classifier(
+def export_saved_model(
     model: tf.keras.Model,
     tokenizer: Tokenizer,
-    labels: Sequence[str],
     folder: str | Path,
     *,
+    labels: Sequence[str] | None = None,
+    pair: bool = False,
+    null_threshold: float = 0.0,
     version: int = 1,
     max_length: int | None = None,
 ) -> Path:
     """Writes `folder/version/`, a SavedModel that TensorFlow Serving can load, and proves it.
 
-    Tokenising, truncating and padding happen in the graph, so a client sends text and there is
-    nothing that could differ from training. Before the folder appears, a process without this
-    library and without the model answers with it and must agree with the Keras model.
+    Tokenizing, truncating, windows and padding happen in the graph, so a client sends text and
+    there is nothing that could differ from training. Before the folder appears, processes without
+    this library and without the model answer with it and must agree with the Keras model.
 
-    Signature `serving_default`, for any batch size B, 0 included:
+    What it answers depends on the model; the modules say it in detail:
 
-        text           string  (B,)    UTF-8; what is broken becomes U+FFFD
-        label          string  (B,)
-        score          float32 (B,)    the label's probability
-        probabilities  float32 (B, C)
-        logits         float32 (B, C)
+        build_classifier          `labels`: a label for a text, or of one output a number
+        build_span_predictor, build_answerable_span_predictor
+                                  `answering`: the answer to a question in a context
+        build_multiple_choice     `choosing`: the option that answers a question
+        build_albert              `embedding`: vectors
+        build_pretrainer          `pretrained`: words for `[MASK]`, and the order of two texts
 
-    A text is cut to `max_length - 2` pieces between `[CLS]` and `[SEP]`, and rows are padded to
-    the longest of the batch, rounded up to a multiple of 16.
+    Every batch size B is answered, 0 included. What is not UTF-8 in a text becomes U+FFFD. A row
+    holds at most `max_length` pieces, and rows are computed sorted by length, padded to multiples
+    of 16, a slice at a time; what stands beside a text in a batch changes its answer by rounding
+    alone (1e-5).
 
     Args:
-        model: of `build_classifier`, C labels.
+        model: of one of the builders above.
         tokenizer: the one the model was trained with.
-        labels: C names, in the order of the logits.
         folder: of the model's versions; made when missing.
+        labels: of a classifier, C names in the order of the logits. Default None.
+        pair: whether a classifier, a regression or an encoder takes two texts. Default False.
+        null_threshold: of the head of SQuAD 2.0, the null score above which there is no answer.
         version: int > 0, the subfolder, which must not exist yet. Default 1.
         max_length: int, longest row in pieces; None (default) for as many as the model has
             positions.
@@ -74,71 +79,69 @@ def export_classifier(
 
     Example:
 
-    >>> export_classifier(classifier, tokenizer, ["ham", "spam"], "served/mail")
+    >>> export_saved_model(classifier, tokenizer, "served/mail", labels=["ham", "spam"])
     PosixPath('served/mail/1')
     """
     if type(version) is not int or version < 1:
         raise ValueError(f"`version` must be a whole number from 1 on. Received: {version!r}.")
     target = Path(folder) / str(version)
     refuse_existing(target)
-    labels = list(labels)
-    max_length = _check(model, tokenizer, labels, max_length)
-
-    texts = {text for batch in QUESTIONS for text in batch}
-    answers = {text: _keras_logits(model, tokenizer, text, max_length) for text in texts}
-    expected = [
-        np.array([answers[text] for text in batch], np.float32).reshape(len(batch), len(labels))
-        for batch in QUESTIONS
-    ]
-    served = ServedClassifier(model, tokenizer, labels, max_length)
+    max_length = checked_length(model, tokenizer, max_length)
+    serving = _serving_of(model, tokenizer, max_length, labels, pair, null_threshold)
+    exported = _Exported(model, tokenizer, serving)
     with new_folder(target) as partial:
-        tf.saved_model.save(served, str(partial), signatures={SIGNATURE: served.answer})
+        tf.saved_model.save(exported, str(partial), signatures=exported.functions)
         try:
-            report = check_export(partial, QUESTIONS, expected, labels)
+            report = check_export(partial, [*serving.questions, *serving.warm_up])
         except RuntimeError as error:
             raise RuntimeError(
                 f"The export failed its self-check, so {target} was not written:\n{error}"
             ) from error
+        (partial / "assets.extra").mkdir(exist_ok=True)
         metadata = {
-            "labels": labels,
+            "kind": serving.kind,
+            **serving.metadata,
             "max_length": max_length,
-            "byte_limit": BYTES_PER_PIECE * max_length,
+            "byte_limit": byte_limit(max_length),
+            "signatures": exported.described(),
             "vocabulary_sha256": tokenizer.sha256,
             "lowercase": tokenizer.lowercase,
             "keep_accents": tokenizer.keep_accents,
             "config": config_of(model).to_dict(),
-            "versions": {
-                "albert_keras": albert_keras.__version__,
-                "tensorflow": tf.__version__,
-                "tensorflow_text": importlib.metadata.version("tensorflow-text"),
-                KERAS: importlib.metadata.version(KERAS),
-            },
+            "versions": versions(),
             "self_check": report,
         }
-        extra = partial / "assets.extra"
-        extra.mkdir()
-        write_json(extra / "metadata.json", metadata)
+        write_json(partial / "assets.extra" / "metadata.json", metadata)
+        write_warm_up(partial, serving.warm_up)
     return target
 
 
-class ServedClassifier(tf.Module):
-    """The graph from raw strings to labels, and the variables and vocabulary that it needs.
+class _Exported(tf.Module):
+    """The functions from raw strings, and the variables and the vocabulary that they need."""
 
-    Args:
-        model, tokenizer, labels, max_length: see `export_classifier`.
-    """
-
-    def __init__(
-        self, model: tf.keras.Model, tokenizer: Tokenizer, labels: list[str], max_length: int
-    ):
+    def __init__(self, model: tf.keras.Model, tokenizer: Tokenizer, serving: Serving):
         super().__init__()
         self.weights = raw_variables(model)
         self.tokenizer = tokenizer
-        self.answer = tf.function(
-            lambda text: _answer(text, model, tokenizer, labels, max_length),
-            input_signature=[tf.TensorSpec([None], tf.string, name="text")],
-            jit_compile=False,  # TensorFlow Serving refuses to run a function that must be compiled
-        )
+        # Not to be compiled: TensorFlow Serving refuses to run a function that must be.
+        self.functions = {
+            name: tf.function(function, input_signature=specs, jit_compile=False)
+            for name, (function, specs) in serving.signatures.items()
+        }
+
+    def described(self) -> dict[str, Any]:
+        """Dtype and shape of each signature's inputs and outputs; null is any size."""
+        signatures = {}
+        for name, function in self.functions.items():
+            concrete = function.get_concrete_function()
+            inputs = function.input_signature
+            signatures[name] = {
+                "inputs": {spec.name: _described(spec) for spec in inputs},
+                "outputs": {
+                    output: _described(spec) for output, spec in concrete.structured_outputs.items()
+                },
+            }
+        return signatures
 
 
 def raw_variables(model: tf.keras.Model) -> list[tf.Variable]:
@@ -150,48 +153,72 @@ def raw_variables(model: tf.keras.Model) -> list[tf.Variable]:
     return [v.value if hasattr(tf.keras, "ops") else v for v in model.weights]
 
 
-def _answer(text, model, tokenizer, labels, max_length):
-    rows = pack_texts(text, tokenizer, max_length)
-    logits = model(rows, training=False)["logits"]
-    probabilities = tf.nn.softmax(logits)
+def _described(spec):
+    return [spec.dtype.name, spec.shape.as_list()]
+
+
+def versions() -> dict[str, str]:
+    """Of what a model is exported with."""
     return {
-        "label": tf.gather(tf.constant(labels), tf.argmax(logits, axis=-1)),
-        "score": tf.reduce_max(probabilities, axis=-1),
-        "probabilities": probabilities,
-        "logits": logits,
+        "albert_keras": albert_keras.__version__,
+        "tensorflow": tf.__version__,
+        "tensorflow_text": importlib.metadata.version("tensorflow-text"),
+        KERAS: importlib.metadata.version(KERAS),
     }
 
 
-def _keras_logits(model, tokenizer, text: bytes, max_length: int) -> np.ndarray:
-    """What the Keras model says, eagerly, about one text: alone, so without padding, and without
-    the byte limit."""
-    pieces = tokenizer(tf.constant([text])).to_list()[0]
-    row = np.array([[tokenizer.cls_id, *pieces[: max_length - 2], tokenizer.sep_id]], np.int32)
-    rows = {"token_ids": row, "segment_ids": 0 * row, "padding_mask": 0 * row + 1}
-    with tf.device("/CPU:0"):  # where the self-check computes; a GPU's float32 may be coarser
-        return model(rows, training=False)["logits"].numpy()[0]
+def _serving_of(model, tokenizer, max_length, labels, pair, null_threshold) -> Serving:
+    """Of the model's kind; raises ValueError for what does not belong to that."""
+    layers = layers_of(model)
+    outputs = set(model.output) if isinstance(model.output, dict) else set()
+    is_classifier = "classifier" in layers and outputs == {"logits"}
+    size = layers["classifier"].units if is_classifier else 1
+    if (labels is not None) != (size > 1):
+        raise ValueError(
+            "`labels` belong to a classifier of two or more logits, which needs them. Received: "
+            f"{labels if labels is None else list(labels)} with a model of the outputs "
+            f"{', '.join(sorted(outputs)) or model.output}, {size} of them."
+        )
+    if labels is not None:
+        labels = list(labels)
+        if len(labels) != size or len(set(labels)) != size or not all(labels):
+            raise ValueError(
+                f"`labels` must be {size} different names, one for each logit. Received: {labels}."
+            )
+    takes_pairs = is_classifier or outputs == {"sequence_output", "pooled_output"}
+    if pair and not takes_pairs:
+        raise ValueError(
+            "`pair` is for classifiers, regressions and encoders; others know how many texts they "
+            f"take. Received: pair={pair} with a model of the outputs {', '.join(sorted(outputs))}."
+        )
+    if is_classifier and labels is not None:
+        return classifier(model, tokenizer, max_length, labels, pair)
+    if is_classifier:
+        return regression(model, tokenizer, max_length, pair)
+    if "answerable_span_predictor" in layers or outputs == {"start_logits", "end_logits"}:
+        return answering(model, tokenizer, max_length, null_threshold=null_threshold)
+    if "multiple_choice" in layers and outputs == {"logits"}:
+        return choosing(model, tokenizer, max_length)
+    if outputs == {"mlm_logits", "sop_logits"}:
+        return pretrained(model, tokenizer, max_length)
+    if takes_pairs:
+        return embedding(model, tokenizer, max_length, pair)
+    raise ValueError(
+        "An exported model must be one of build_albert, build_pretrainer or a builder of "
+        f"task_models. Received: {model.name} with the outputs "
+        f"{', '.join(sorted(outputs)) or model.output}."
+    )
 
 
-def _check(model, tokenizer, labels: list[str], max_length: int | None) -> int:
-    """Raises a `ValueError` for what does not fit, and gives the length."""
+def checked_length(model, tokenizer, max_length: int | None) -> int:
+    """The longest row; raises ValueError for what does not fit the model."""
     config = config_of(model)
-    output = model.output
-    size = output["logits"].shape[-1] if isinstance(output, dict) and "logits" in output else None
-    if size is None or size < 2:
-        raise ValueError(
-            "An exported classifier needs an output `logits` with at least 2 columns. Received: "
-            f"{model.name} with {output}. Use build_classifier."
-        )
-    if len(labels) != size or len(set(labels)) != size or not all(labels):
-        raise ValueError(
-            f"`labels` must be {size} different names, one for each logit. Received: {labels}."
-        )
     if tokenizer.vocab_size > config.vocab_size:
         raise ValueError(
             "A tokenizer must not have more pieces than the model. Received: "
             f"{tokenizer.vocab_size} pieces, vocab_size {config.vocab_size}."
         )
-    computes_in = model.get_layer("encoder").compute_dtype
+    computes_in = layers_of(model)["encoder"].compute_dtype
     if computes_in != "float32":
         raise ValueError(
             "An export computes in float32, so that it can be compared with the model; TensorFlow "
@@ -201,9 +228,9 @@ def _check(model, tokenizer, labels: list[str], max_length: int | None) -> int:
     positions = config.max_position_embeddings
     if max_length is None:
         return positions
-    if not 3 <= max_length <= positions:
+    if not _SHORTEST <= max_length <= positions:
         raise ValueError(
-            f"`max_length` must lie between 3 and the model's {positions} positions. "
+            f"`max_length` must lie between {_SHORTEST} and the model's {positions} positions. "
             f"Received: {max_length}."
         )
     return max_length

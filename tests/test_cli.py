@@ -248,9 +248,13 @@ MISTAKES = {
          "--out", "new", "--length", 32, "--steps", 2],
         "strange.tsv.*'never'",
     ),
-    "an export of a model without a classifier": (
-        ["export", "--model", "pretrained", "--out", "new"],
-        "fine-tuned classifier",
+    "an export of a pretrainer as pairs": (
+        ["export", "--model", "pretrained", "--out", "new", "--pair"],
+        "--pair and --single are for classifiers and encoders. Received: a pretrainer",
+    ),
+    "an export of labels with a threshold": (
+        ["export", "--model", "finetuned", "--out", "new", "--null-threshold", 1],
+        "--null-threshold is of SQuAD 2.0. Received: it for a classifier",
     ),
     "a question to no export": (["predict", "--export", "vocab", "text"], "saved_model.pb"),
     "nothing to inspect": (["inspect", "text"], "does not exist"),
@@ -348,6 +352,10 @@ AT_ONCE = {
     ),
     "a vocabulary under a file": (
         ["vocab", "text.txt", "--out", "text.txt/v", "--size", 50], "--out must be where"
+    ),
+    "records that are complete": (
+        ["records", "text.txt", "--vocab", "vocab", "--out", "records", "--resume"],
+        "--resume goes on with records that were stopped. Received: records",
     ),
     "records under a file": (
         ["records", "text.txt", "--vocab", "vocab", "--out", "text.txt/r"], "--out must be where"

@@ -46,7 +46,7 @@ def test_the_stand_in_leads_to_the_folder_export():
     from albert_keras.export import self_check
 
     assert Path(self_check.__file__) == ROOT / "export" / "self_check.py"
-    assert albert_keras.export.export_classifier.__module__ == "albert_keras.export.saved_model"
+    assert albert_keras.export.export_saved_model.__module__ == "albert_keras.export.saved_model"
 
 
 # They say at their import which extra to install, and nothing imports them before it is asked for.

@@ -12,7 +12,7 @@ from albert_keras import build_albert, build_classifier, load_albert, save_alber
 from albert_keras.config import config_from
 from albert_keras.data.record_set import RecordSet
 from albert_keras.data.records import write_records
-from albert_keras.export import ask, export_classifier
+from albert_keras.export import ServedModel, export_saved_model
 from albert_keras.recipes import PretrainingRecipe
 from albert_keras.tasks import pretraining
 from albert_keras.tasks.finetuning_data import encoded_training_rows
@@ -172,6 +172,10 @@ def test_a_classifier_is_trained_and_exported_and_answers_raw_strings(
         np.testing.assert_allclose(tf.nn.softmax(logits)[0], expected, atol=1e-6)
 
     # Its self-check asks the export in a process without this library.
-    folder = export_classifier(classifier, loaded, ["yes", "no"], tmp_path / "x", max_length=16)
-    for (label, score, _), row in zip(ask(folder, texts), probabilities, strict=True):
-        assert label == ["yes", "no"][row.argmax()] and abs(score - row.max()) < 1e-5
+    folder = export_saved_model(
+        classifier, loaded, tmp_path / "x", labels=["yes", "no"], max_length=16
+    )
+    answers = ServedModel(folder).ask({"text": texts})
+    for answer, row in zip(answers, probabilities, strict=True):
+        assert answer["label"] == ["yes", "no"][row.argmax()]
+        assert abs(answer["score"] - row.max()) < 1e-5

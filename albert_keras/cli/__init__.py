@@ -17,6 +17,7 @@ from albert_keras.cli import (
     finetuning,
     prediction,
     pretraining,
+    server,
     serving,
 )
 from albert_keras.cli.startup import as_command
@@ -59,6 +60,8 @@ for command in (
     prediction.predict_file,
     serving.export,
     serving.predict,
+    server.serve,
+    server.serving_config,
     conversion.convert,
     serving.inspect,
 ):

@@ -1,6 +1,7 @@
 """albert-keras vocab, records: from text files to what a training run reads."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -120,6 +121,11 @@ def records(
         from albert_keras.data.record_folder import refuse_existing_records
 
         refuse_existing_records(out)
+    elif resume and Path(out).exists():
+        raise ValueError(
+            f"--resume goes on with records that were stopped. Received: {out}, which is there: "
+            "`albert-keras inspect` says what it holds. For other records name another --out."
+        )
     else:
         refuse_out(out)
     read_documents(corpus, sentences, field=field)  # checks the names; it reads when it is iterated

@@ -230,6 +230,8 @@ def finetune(
     chosen = in_steps(chosen, files.task.count(sources.train, rows), begun)
 
     def one_run(seed: int, folder: Path) -> bool:
+        if runs > 1:
+            typer.echo(f"seed {seed}:", err=True)
         recipe = dataclasses.replace(chosen, seed=seed)
         reached = finetuning_run.finetune(
             files.task,

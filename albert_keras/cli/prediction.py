@@ -25,11 +25,10 @@ from albert_keras.cli.task_options import (
     refuse_unused,
     say_note,
 )
-from albert_keras.json_file import read_json
-from albert_keras.run_folder import SCORES, SETTINGS, run_settings
+from albert_keras.cli.trained_as import own_columns, threshold_of
+from albert_keras.run_folder import SCORES
 from albert_keras.tasks.glue import GLUE_TASKS
 from albert_keras.tasks.task_names import CLASSIFY, NUMBER, PREDICTED, RACE, REGRESS, SQUAD
-from albert_keras.tasks.text_examples import TextColumns
 
 TaskName = StrEnum("TaskName", {name.upper(): name for name in PREDICTED})
 # The task of a model, where --task does not say.
@@ -117,7 +116,7 @@ def predict_file(
     name = task or name
     refuse_unused(name, skip_broken=skip_broken, null_threshold=null_threshold)
     if null_threshold is None and name == SQUAD[1]:
-        null_threshold = _threshold_of(model)
+        null_threshold = threshold_of(model)
     if precision != Precision.FLOAT32:
         tf.keras.mixed_precision.set_global_policy(f"mixed_{precision}")
     options = {"null_threshold": null_threshold} if name in SQUAD else {}
@@ -161,14 +160,10 @@ def predict_file(
 def _columns(run, text, pair, label, id):
     """Those that were named, else text, pair and id as the run was trained: a model of pairs would
     answer single texts as well."""
-    own = TextColumns(label=None)
-    if (run / SETTINGS).exists():
-        sources = run_settings(run)["settings"].get("sources", {})
-        fields = sources.get("train", {}).get("columns")
-        if fields is not None:
-            own = TextColumns(**{**fields, "label": None})
     named = {"text": text, "text_pair": pair, "label": label, "id": id}
-    return dataclasses.replace(own, **{key: one for key, one in named.items() if one is not None})
+    return dataclasses.replace(
+        own_columns(run), **{key: one for key, one in named.items() if one is not None}
+    )
 
 
 def _refuse_different(models, heads):
@@ -185,16 +180,6 @@ def _refuse_different(models, heads):
 def _named(head):
     labels = head["labels"]
     return f"a {head['kind']}" + (f" of {', '.join(labels)}" if labels else "")
-
-
-def _threshold_of(models):
-    """The mean of the thresholds that the runs found on their development sets; None where one has
-    found none."""
-    found = []
-    for model in models:
-        scores = read_json(model / SCORES) if (model / SCORES).exists() else {}
-        found.append(scores.get("squad_null_threshold"))
-    return None if None in found else sum(found) / len(found)
 
 
 def _refuse_misfit(task, own, labels, model):

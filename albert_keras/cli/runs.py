@@ -74,6 +74,12 @@ def timed(recipe, steps, minutes, warmup, resumed, count_steps):
     """The recipe with its steps and warm-up, which a run that goes on had settled before."""
     if resumed is not None and steps is None:
         steps = run_recipe(resumed)["total_steps"]
+        if minutes is not None:
+            typer.echo(
+                f"note: the run goes on to its {steps:,} steps; --minutes counted them when it "
+                "began.",
+                err=True,
+            )
     elif steps is None:
         steps = count_steps()
     refuse_schedule(recipe.learning_rate, warmup, steps)

@@ -19,7 +19,8 @@ def additive_mask(padding_mask: tf.Tensor) -> tf.Tensor:
     attends as if there were no mask, instead of giving NaN.
     """
     additive = (tf.cast(padding_mask, tf.float32) - 1.0) * 10000.0
-    return additive[:, tf.newaxis, tf.newaxis, :]
+    # Not by slicing with tf.newaxis twice, which LiteRT cannot convert.
+    return tf.expand_dims(tf.expand_dims(additive, 1), 1)
 
 
 @functools.cache

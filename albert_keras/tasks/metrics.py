@@ -121,6 +121,6 @@ def _imported(module):
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"The scores of GLUE need scikit-learn and scipy ({error}). Install them: pip install "
-            "'albert-keras[tasks]'."
+            f"These scores need scikit-learn and scipy ({error}). Install them: pip install "
+            "scikit-learn scipy, or this library with its extra `tasks`."
         ) from error
