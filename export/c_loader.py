@@ -73,7 +73,6 @@ _FUNCTIONS = {
     "TF_StringCopy": ([_pointer, _text, ctypes.c_size_t], None),
     "TF_StringGetDataPointer": ([_pointer], _pointer),
     "TF_StringGetSize": ([_pointer], ctypes.c_size_t),
-    "TF_StringDealloc": ([_pointer], None),
 }
 
 
@@ -179,7 +178,8 @@ class CLoader:
             return {name: self._array(tensor) for name, tensor in zip(given, results, strict=True)}
         finally:
             for tensor in [*values, *filter(None, results)]:
-                self._delete(tensor)
+                # What is behind the strings that were copied in stays until the process ends.
+                self._library.TF_DeleteTensor(tensor)
 
     def _output(self, tensor_name):
         operation, _, index = tensor_name.rpartition(":")
@@ -220,10 +220,6 @@ class CLoader:
                 library.TF_StringGetDataPointer(string), library.TF_StringGetSize(string)
             )
         return array
-
-    def _delete(self, tensor):
-        # A tensor frees the strings that TensorFlow made, and those that were copied into it.
-        self._library.TF_DeleteTensor(tensor)
 
 
 def _signatures(meta_graph: bytes) -> dict[str, tuple[dict[str, str], dict[str, str]]]:

@@ -20,9 +20,23 @@ def setup_cfg():
 
 def test_setup_cfg_lists_every_package():
     # A package that is not listed would be missing from the wheel without a word.
-    assert set(setup_cfg()["options"]["packages"].split()) == set(
-        find_packages(ROOT, include=["albert_keras*"])
-    )
+    packages = set(find_packages(ROOT, include=["albert_keras*"]))
+    packages |= {f"albert_keras.export.{name}" for name in find_packages(ROOT / "export")}
+    assert set(setup_cfg()["options"]["packages"].split()) == packages
+
+
+def test_setup_cfg_lists_every_file_that_is_no_module():
+    listed = {
+        (package, name.strip())
+        for package, names in setup_cfg()["options.package_data"].items()
+        for name in names.split(",")
+    }
+    found = {
+        (".".join(["albert_keras", *path.parent.relative_to(ROOT).parts]), path.name)
+        for path in (ROOT / "export").rglob("*")
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+    assert listed == found
 
 
 def test_the_folder_export_is_installed_as_albert_keras_export():
@@ -49,34 +63,46 @@ def test_the_stand_in_leads_to_the_folder_export():
     assert albert_keras.export.export_saved_model.__module__ == "albert_keras.export.saved_model"
 
 
-# They say at their import which extra to install, and nothing imports them before it is asked for.
-MODULES_OF_EXTRAS = {"beam.py"}
+# What these import is of an extra; nothing imports them before it is asked for.
+EXTRAS = {
+    "albert_keras/data/beam.py": "beam",
+    "export/edge": "edge",
+    "export/server": "serve",
+}
 
 
 def test_every_library_that_is_imported_is_declared():
     # What another library happens to bring may leave with its next release.
-    requirements = [
-        re.match(r"[\w-]+", line).group()
-        for line in setup_cfg()["options"]["install_requires"].split("\n")
-        if line
-    ]
+    def names_in(section, option):
+        lines = setup_cfg()[section][option].split("\n")
+        requirements = (re.match(r"[\w-]+", line).group() for line in lines if line)
+        return {name.lower().replace("_", "-") for name in requirements}
+
     of = packages_distributions()  # {name to import: [distributions]}
-    declared = {name.lower().replace("_", "-") for name in requirements}
-    imported = set()
+    own = {"albert_keras", *sys.stdlib_module_names}
+    checked = set()
     for folder in ("albert_keras", "export"):
         for path in (ROOT / folder).rglob("*.py"):
-            if path.name in MODULES_OF_EXTRAS:
-                continue
+            declared = names_in("options", "install_requires")
+            for part, extra in EXTRAS.items():
+                if path.is_relative_to(ROOT / part):
+                    declared |= names_in("options.extras_require", extra)
+            imported = set()
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Import):
                     imported |= {alias.name.split(".")[0] for alias in node.names}
                 elif isinstance(node, ast.ImportFrom) and not node.level:
                     imported.add(node.module.split(".")[0])
-    imported -= {"albert_keras", *sys.stdlib_module_names}
-    assert {"h5py", "tensorflow"} <= imported
-    for module in imported:
-        distributions = {name.lower().replace("_", "-") for name in of[module]}
-        assert distributions & declared, module
+            for module in imported - own:
+                if module == "google":  # of protobuf, and of others that share the name
+                    distributions = {"protobuf"}
+                elif module not in of:  # an extra that is not installed here, named as its module
+                    distributions = {module.replace("_", "-")}
+                else:
+                    distributions = {name.lower().replace("_", "-") for name in of[module]}
+                assert distributions & declared, (path, module)
+                checked.add(module)
+    assert {"h5py", "tensorflow", "starlette"} <= checked
 
 
 def test_siblings_in_export_are_imported_relatively():

@@ -89,7 +89,6 @@ def message_of(messages):
 
 
 def test_models_config_is_tensorflow_servings(written):
-    pytest.importorskip("tensorflow_serving")
     from tensorflow_serving.config import model_server_config_pb2
 
     text = (written / "models.config").read_text()

@@ -33,7 +33,7 @@ CHOICES = 3
 _SHORT = 64
 # Further from 0 than this is what a model puts in the place of minus infinity.
 _MASKED = 1e3
-# Two scores nearer than this, as a fraction of the largest of all, may change places.
+# Two scores nearer than this, as a fraction of the largest in the batch, may change places.
 CLEAR = 0.05
 _SCORES = ("logits", "start_logits", "end_logits")
 
@@ -150,11 +150,12 @@ def _difference(name, wanted, found) -> float | None:
         a, b = want[name], got[name]
         if a.dtype.kind != "f":
             return None  # a label
-        here = np.abs(a) < _MASKED
+        here = np.ones(a.shape, bool)
         if name == "end_log_probs":  # of another start they are other numbers
             here &= (want["start_positions"] == got["start_positions"])[..., np.newaxis]
-        if np.any((np.abs(b) < _MASKED) != (np.abs(a) < _MASKED)) and name != "end_log_probs":
+        if np.any((np.abs(a) < _MASKED)[here] != (np.abs(b) < _MASKED)[here]):
             return np.inf
+        here &= np.abs(a) < _MASKED
         largest = max(largest, np.max(np.abs(a[here]), initial=0.0))
         difference = max(difference, np.max(np.abs(a - b)[here], initial=0.0))
     return float(difference / largest) if largest else float(difference)
@@ -174,8 +175,7 @@ def _agreement(wanted, found) -> tuple[float | None, float]:
 
 
 def _labels(want, got) -> Iterable[tuple[np.ndarray, np.ndarray]]:
-    """Whether labels are equal, and how far the Keras model's is ahead, as a fraction of the
-    largest score."""
+    """Whether labels are equal, and by how much the Keras model's is ahead of its next one."""
     for name in _SCORES:
         if name in want and want[name].shape[-1] > 1:
             scores = np.sort(want[name], axis=-1)
@@ -188,4 +188,5 @@ def _labels(want, got) -> Iterable[tuple[np.ndarray, np.ndarray]]:
 
 
 def _ahead(falling):
-    return (falling[..., 0] - falling[..., 1]) / max(np.max(np.abs(falling)), 1e-9)
+    largest = np.max(np.abs(falling[np.abs(falling) < _MASKED]), initial=1e-9)
+    return (falling[..., 0] - falling[..., 1]) / largest
