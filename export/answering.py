@@ -16,13 +16,13 @@ from albert_keras.text.utf8 import repair
 
 from .best_spans import SpanScores, best_answers, spans_of_logits
 from .self_check import Question
+from .served_model import SIGNATURE
 from .serving import (
     CLEAR,
     LONG,
     ODD,
     SENTENCES,
     SHORT,
-    SIGNATURE,
     Serving,
     batch_of,
     byte_limit,

@@ -9,12 +9,12 @@ from albert_keras.text.packing import Rows, assemble_rows, first_pieces
 from albert_keras.text.utf8 import repair
 
 from .self_check import Question
+from .served_model import SIGNATURE
 from .serving import (
     LONG,
     ODD,
     SENTENCES,
     SHORT,
-    SIGNATURE,
     Serving,
     batch_of,
     byte_limit,

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-SIGNATURE = "serving_default"
 BARRED = ("keras", "tf_keras", "albert_keras")
 
 Arrays = dict[str, np.ndarray]

@@ -7,9 +7,9 @@ from albert_keras.text.packing import text_rows
 
 from .labels import row_questions, text_questions, text_warm_up
 from .self_check import Question
+from .served_model import SIGNATURE
 from .serving import (
     SHORT,
-    SIGNATURE,
     Serving,
     batch_of,
     eagerly,

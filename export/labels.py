@@ -8,9 +8,9 @@ import tensorflow as tf
 from albert_keras.text.packing import text_rows
 
 from .self_check import Question
+from .served_model import SIGNATURE
 from .serving import (
     SHORT,
-    SIGNATURE,
     TEXTS,
     Serving,
     batch_of,

@@ -8,13 +8,13 @@ from albert_keras.text.packing import Rows, assemble_rows, first_pieces, text_ro
 from albert_keras.text.utf8 import repair
 
 from .self_check import Question
+from .served_model import SIGNATURE
 from .serving import (
     CLEAR,
     LONG,
     ODD,
     SENTENCES,
     SHORT,
-    SIGNATURE,
     TEXTS,
     Serving,
     batch_of,

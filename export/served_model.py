@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from albert_keras.served_folder import versions_in
 
-from .clean_process import SIGNATURE
 from .loading import load_export
 
+SIGNATURE = "serving_default"
 _BATCH = 64  # examples asked at once: what they make is as wide as the longest
 # The inputs of examples in the order in which people say them.
 _ORDER = ("question", "context", "first", "second", "text", "pair")

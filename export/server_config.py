@@ -11,7 +11,8 @@ from albert_keras.new_file import write_file
 from albert_keras.new_folder import new_folder
 from albert_keras.served_folder import versions_in
 
-SIGNATURE = "serving_default"
+from .served_model import SIGNATURE
+
 # What the smoke test asks, as every input: a text with all that a kind of model may look for, and
 # an empty one.
 _TEXTS = ("The [MASK] was late, so we took the bus.", "")

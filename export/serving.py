@@ -10,7 +10,6 @@ from albert_keras.text.packing import BYTES_PER_PIECE, pad_rows
 
 from .self_check import Question
 
-SIGNATURE = "serving_default"
 # What the self-check asks: nothing, the odd, the long, and of each script a sentence.
 SHORT = b"The answer to a raw string."
 ODD = (

@@ -61,7 +61,7 @@ def compute_rows(
         # A batch without rows is computed as well: its outputs have shapes too.
         return (start < total) | (index == 0)
 
-    # Counted first: arrays that grow need an attribute that servers before 2.14 do not know.
+    # Counted first: arrays that grow need an attribute that servers before 2.13 do not know.
     _, slices = tf.while_loop(more, lambda start, index: (end_of(start), index + 1), (0, 0))
     arrays = {
         name: tf.TensorArray(output.dtype, slices, infer_shape=False, element_shape=shapes[name])
