@@ -64,3 +64,19 @@ def check_object(value: Any, where: str, keys: Sequence[str] = ()) -> None:
             f"{', '.join(value) or 'none'}, without {', '.join(missing)}. It is damaged, or of "
             "another program."
         )
+
+
+def refuse_lone_surrogate(value: Any, what: str) -> None:
+    """Raises ValueError for a text that a JSON string can hold and UTF-8 cannot; `what` names it.
+
+    What is no text passes.
+    """
+    if not isinstance(value, str):
+        return
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"{what} must be Unicode. Received: the lone surrogate {value[error.start]!a} at "
+            f"character {error.start}. Write the character itself, or both halves of its pair."
+        ) from None

@@ -18,6 +18,7 @@ from albert_keras.task_models import (
     build_multiple_choice,
     build_span_predictor,
 )
+from tests.full_disk import full_disk
 from tests.small_tokenizer import VOCAB_SIZE, small_tokenizer
 
 pytestmark = pytest.mark.both_kerases
@@ -558,3 +559,11 @@ def test_several_files_of_tensors_are_named(saved):
     (saved / "model.safetensors.index.json").write_text("{}")
     with pytest.raises(ValueError, match="sharded.*max_shard_size"):
         load_albert(saved)
+
+
+def test_a_full_disk_is_an_error_of_the_operating_system(tmp_path):
+    """Which who trains looks for, to go on; the library of the file has one of its own."""
+    model = tiny()
+    with full_disk(10_000), pytest.raises(OSError, match="model.safetensors cannot be written"):
+        save_albert(model, tmp_path / "saved")
+    assert list(tmp_path.iterdir()) == []

@@ -122,6 +122,15 @@ def test_a_best_model_that_cannot_be_kept_is_not_the_best(tmp_path):
     assert (event["step"], event["kind"]) == (6, "best_not_kept")
 
 
+def test_a_best_model_of_a_step_that_is_made_again_is_still_the_best(tmp_path):
+    """After a kill: the model is there, and the log has forgotten it."""
+    model = regression()
+    evaluated = Evaluated(model, scores=[5.0, 4.0, 3.0, 1.0])
+    evaluation = evaluated.evaluation._replace(kept={"step": 12, "loss": 3.5})
+    run(tmp_path / "run", model=model, evaluation=evaluation)
+    assert [(step, score) for step, score, _ in evaluated.kept] == [(9, 3.0), (12, 1.0)]
+
+
 def test_the_score_to_judge_by_must_be_there(tmp_path):
     evaluation = PeriodicEvaluation(lambda: {"accuracy": 1.0}, 3, "loss", lambda step, scores: None)
     with pytest.raises(ValueError, match="must be one of the scores accuracy. Received: 'loss'"):

@@ -118,6 +118,8 @@ def test_answers_may_be_missing_where_nobody_needs_them(tmp_path):
         (own(answer=0, options=["x", 2]), r"options\[1\] must be a text. Received: 2"),
         (own(answer=0, context=None), "context must be a text. Received: None"),
         (own(answer=0, id="a\tb"), "id must be a line of text"),
+        (own(answer=0, id="q\ud83d"), "id must be Unicode. Received: the lone surrogate"),
+        (own(answer=0, context="\udc00"), "context must be Unicode. Received: the lone surrogate"),
         ({"question": "", "options": []}, "must have the keys context.*without context"),
         ([], "must be a JSON object"),
         (MIDDLE | {"answers": ["B", "E"]}, r"answers\[1\] must be one of A, B, C, D.*'E'"),

@@ -106,6 +106,11 @@ def json_line(**fields):
         (json_line(label="x"), {"regression": True}, "must be a finite number. Received: 'x'"),
         (json_line(label="nan"), {"regression": True}, "must be a finite number. Received: 'nan'"),
         (json_line(label=True), {"regression": True}, "must be a finite number. Received: True"),
+        (
+            json_line(label=-1e39),
+            {"regression": True},
+            "Received: -1e[+]39, and the largest is 3.4e38",
+        ),
         (json_line(label=[1]), {"regression": True}, r"must be a finite number. Received: \[1\]"),
         ('{"text": "A"', {}, "no JSON"),
     ],

@@ -30,12 +30,16 @@ def write_weights(model: tf.keras.Model, groups: LayerGroups, prefix: str, path:
 
     Raises:
         ValueError: a weight is NaN or infinite, or has no name in the format.
+        OSError: the file cannot be written, as on a full disk.
     """
     arrays = take(model, tensors_of(model, groups, prefix))
     embeddings = layers_of(model)["embeddings"]
     if embeddings.embedding_hidden_mapping_in is None:
         arrays |= no_projection(embeddings.hidden_size, prefix)
-    save_file(arrays, path, metadata={"format": "pt"})
+    try:
+        save_file(arrays, path, metadata={"format": "pt"})
+    except SafetensorError as error:  # no OSError, whatever the cause
+        raise OSError(f"{path} cannot be written: {error}") from error
 
 
 def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:

@@ -186,12 +186,14 @@ class _HeldOut:
         """None where there is nothing to score, or the last model is wanted."""
         if not self._data.dev or self._recipe.checkpoint_every is None:
             return None
+        kept = self._folder / BEST / SCORES
         return PeriodicEvaluation(
             scores=self._deciding_scores,
             every=self._recipe.checkpoint_every,
             best_by="score",
             on_best=self._keep_best,
             highest=True,
+            kept=read_json(kept, ["step", "score"]) if kept.exists() else None,
         )
 
     def at_the_end(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.data.lines import PACKED, name_of, read_lines
+from albert_keras.json_file import refuse_lone_surrogate
 
 
 class Row(NamedTuple):
@@ -100,7 +101,7 @@ def _json_rows(file, columns):
                 f"{', '.join(row) or '(none)'}, without {', '.join(missing)}."
             )
         for column in columns:
-            _refuse_lone_surrogate(row[column], f"{where}: `{column}`")
+            refuse_lone_surrogate(row[column], f"{where}: `{column}`")
         return tuple(row[column] for column in columns)
 
     lines = enumerate(read_lines(file, whole=True), 1)
@@ -178,16 +179,3 @@ def _refuse_broken_quotes(file, line, row):
             f"{name_of(file)}, line {line}: quotes must be closed and those inside be written "
             f"twice. Received: {row}. Long texts are better kept in JSON lines."
         )
-
-
-def _refuse_lone_surrogate(value, what):
-    """A JSON string can hold what UTF-8 cannot."""
-    if not isinstance(value, str):
-        return
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(
-            f"{what} must be Unicode. Received: the lone surrogate {value[error.start]!a} at "
-            f"character {error.start}. Write the character itself, or both halves of its pair."
-        ) from None

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from albert_keras.data.lines import name_of
 from albert_keras.tasks.tables import read_rows
 
+_LARGEST = 3.4028234663852886e38  # of single precision, in which a model computes
+
 
 class TextExample(NamedTuple):
     """A text or a pair of texts, to be classified or scored.
@@ -140,6 +142,7 @@ def _number(value):
         number = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(f"a label must be a finite number. Received: {value!r}.")
+    if not abs(number) <= _LARGEST:
+        largest = ", and the largest is 3.4e38" if math.isfinite(number) else ""
+        raise ValueError(f"a label must be a finite number. Received: {value!r}{largest}.")
     return number

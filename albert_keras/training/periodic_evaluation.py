@@ -23,6 +23,8 @@ class PeriodicEvaluation(NamedTuple):
         on_best: takes (step, scores) and keeps the model; when it fails for want of space on the
             disk, the best so far stays the best.
         highest: whether the highest score is best. Default False: the lowest.
+        kept: the scores of the model that is kept already. After a kill it can be of a step that
+            the run makes again, and the log says nothing of it. Default None: what the log says.
     """
 
     scores: Callable[[], Mapping[str, Any]]
@@ -30,6 +32,7 @@ class PeriodicEvaluation(NamedTuple):
     best_by: str
     on_best: Callable[[int, Mapping[str, Any]], None]
     highest: bool = False
+    kept: Mapping[str, Any] | None = None
 
 
 class EvaluationCallback(tf.keras.callbacks.Callback):
@@ -61,7 +64,8 @@ class EvaluationCallback(tf.keras.callbacks.Callback):
         self._intervals, self._total_steps, self._is_chief = intervals, total_steps, is_chief
         self._step = state.step
         earlier = [line for line in log.earlier_evaluations() if line.get("best")]
-        self._best = earlier[-1][evaluation.best_by] if earlier else None
+        kept = evaluation.kept or (earlier[-1] if earlier else None)
+        self._best = None if kept is None else kept[evaluation.best_by]
 
     def on_train_batch_end(self, batch, logs=None):
         before, self._step = self._step, self._state.step

@@ -188,6 +188,6 @@ def _labels(want, got) -> Iterable[tuple[np.ndarray, np.ndarray]]:
 
 
 def _ahead(falling):
-    falling = falling.astype(np.float64)  # single precision has no room for -1e30 / 1e-9
     largest = np.max(np.abs(falling[np.abs(falling) < _MASKED]), initial=1e-9)
+    falling = np.maximum(falling, -_MASKED)
     return (falling[..., 0] - falling[..., 1]) / largest

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.data.lines import read_bytes, read_lines
-from albert_keras.json_file import check_object, parse_json
+from albert_keras.json_file import check_object, parse_json, refuse_lone_surrogate
 
 LEVELS = ("middle", "high")
 
@@ -184,6 +184,7 @@ def _options(options, where, key):
 def _text(value, where, key):
     if not isinstance(value, str):
         raise ValueError(f"{where}: {key} must be a text. Received: {value!r:.60}.")
+    refuse_lone_surrogate(value, f"{where}: {key}")
     return value
 
 
@@ -194,4 +195,5 @@ def _id(value, where):
             f"{where}: id must be a line of text without tabs, or a whole number. Received: "
             f"{value!r:.60}."
         )
+    refuse_lone_surrogate(name, f"{where}: id")
     return name
