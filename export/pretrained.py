@@ -40,8 +40,8 @@ def pretrained(model, tokenizer, max_length: int) -> Serving:
         fill_mask         text string (B,), `[MASK]` standing for one piece each -> tokens string
                           and scores float32 (B, M, 5), the likeliest pieces and their
                           probabilities; mask_count int32 (B,). M is the most masks of a text in
-                          the batch, "" and 0 fill the others, and what is behind the 32nd or the
-                          longest row stays unanswered
+                          the batch, "" and 0 fill the others, and what is behind the 32nd, the
+                          last for which the model has a slot, or the longest row stays unanswered
         coherence         first, second string (B,) -> score float32 (B,), the probability that
                           they are in this order, of a model that is trained on it
         serving_default   as fill_mask
@@ -49,12 +49,19 @@ def pretrained(model, tokenizer, max_length: int) -> Serving:
     Only here `[MASK]` in a text is a mask. The texts around it are tokenized each on its own.
     """
     objective = model.get_layer("sop").objective
+    slots = model.input["masked_positions"].shape[1]
+    most = MAX_MASKS if slots is None else min(MAX_MASKS, slots)
+
+    def outputs_of(inputs):
+        positions = _filled(inputs["masked_positions"], slots)
+        return model({**inputs, "masked_positions": positions}, training=False)
 
     def fill(text):
-        rows, positions, counts = _masked_rows(text, tokenizer, max_length)
+        rows, positions, counts = _masked_rows(text, tokenizer, max_length, most)
 
         def guesses(inputs):
-            logits = model(inputs, training=False)["mlm_logits"]
+            asked = tf.shape(inputs["masked_positions"])[1]
+            logits = outputs_of(inputs)["mlm_logits"][:, :asked]
             scores, ids = tf.math.top_k(tf.nn.softmax(logits), TOP)
             return {"scores": scores, "ids": ids}
 
@@ -72,7 +79,7 @@ def pretrained(model, tokenizer, max_length: int) -> Serving:
         rows = text_rows(first, tokenizer, max_length, second)
         none = tf.zeros([tf.size(first), 1], tf.int32)
         probabilities = compute_rows(
-            lambda inputs: {"sop": tf.nn.softmax(model(inputs, training=False)["sop_logits"])},
+            lambda inputs: {"sop": tf.nn.softmax(outputs_of(inputs)["sop_logits"])},
             *(rows, max_length, {"masked_positions": none}),
         )
         return {"score": probabilities["sop"][:, SOP_IN_ORDER]}
@@ -89,7 +96,14 @@ def pretrained(model, tokenizer, max_length: int) -> Serving:
     return Serving("pretrainer", signatures, questions, warm_up, {"pair_objective": objective})
 
 
-def _masked_rows(text, tokenizer, max_length):
+def _filled(positions, slots):
+    """As many positions as the model's input has, where it says so."""
+    if slots is None:
+        return positions
+    return tf.pad(positions, [[0, 0], [0, slots - tf.shape(positions)[1]]])
+
+
+def _masked_rows(text, tokenizer, max_length, most):
     """Rows, the positions of their masks `(B, M)`, and how many each has."""
     text = repair(tf.strings.substr(text, 0, byte_limit(max_length)))
     parts = tf.strings.split(text, MASK)
@@ -110,19 +124,19 @@ def _masked_rows(text, tokenizer, max_length):
     rows = assemble_rows(
         first_pieces(joined, kept), None, cls_id=tokenizer.cls_id, sep_id=tokenizer.sep_id
     )
-    return Rows(*rows), *_positions(rows.token_ids, tokenizer.mask_id)
+    return Rows(*rows), *_positions(rows.token_ids, tokenizer.mask_id, most)
 
 
-def _positions(token_ids, mask_id):
+def _positions(token_ids, mask_id, most):
     is_mask = tf.equal(token_ids.values, mask_id)
     place = tf.ragged.range(token_ids.row_lengths()).values
     row = tf.boolean_mask(token_ids.value_rowids(), is_mask)
     ragged = tf.RaggedTensor.from_value_rowids(
         tf.cast(tf.boolean_mask(place, is_mask), tf.int32), row, nrows=token_ids.nrows()
-    )[:, :MAX_MASKS]
+    )[:, :most]
     counts = tf.cast(ragged.row_lengths(), tf.int32)
-    most = tf.maximum(tf.reduce_max(counts), 0)
-    return ragged.to_tensor(0, shape=tf.stack([-1, tf.cast(most, tf.int64)])), counts
+    widest = tf.maximum(tf.reduce_max(counts), 0)
+    return ragged.to_tensor(0, shape=tf.stack([-1, tf.cast(widest, tf.int64)])), counts
 
 
 def _fill_questions(model, tokenizer, max_length):
@@ -156,11 +170,14 @@ def _guessed(model, tokenizer, text, max_length):
     for number, part in enumerate(text.split(MASK.encode())):
         ids += [tokenizer.mask_id] * (number > 0) + pieces(tokenizer, part)
     row = row_alone(ids, None, tokenizer, max_length)
-    places = np.flatnonzero(row["token_ids"][0] == tokenizer.mask_id)[:MAX_MASKS]
+    slots = model.input["masked_positions"].shape[1]
+    places = np.flatnonzero(row["token_ids"][0] == tokenizer.mask_id)
+    places = places[: MAX_MASKS if slots is None else min(MAX_MASKS, slots)]
     if not len(places):
         return np.zeros([0, TOP], object), np.zeros([0, TOP]), np.zeros([0, TOP], bool)
-    row["masked_positions"] = places[np.newaxis].astype(np.int32)
-    logits = eagerly(model, row)["mlm_logits"]
+    missing = 0 if slots is None else slots - len(places)
+    row["masked_positions"] = np.pad(places, (0, missing))[np.newaxis].astype(np.int32)
+    logits = eagerly(model, row)["mlm_logits"][: len(places)]
     probabilities = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     best = np.argsort(-probabilities, axis=1, kind="stable")[:, : TOP + 1]
@@ -177,7 +194,8 @@ def _order_questions(model, tokenizer, max_length):
     answers = []
     for first, second in pairs:
         row = row_alone(pieces(tokenizer, first), pieces(tokenizer, second), tokenizer, max_length)
-        row["masked_positions"] = np.zeros([1, 1], np.int32)
+        slots = model.input["masked_positions"].shape[1] or 1
+        row["masked_positions"] = np.zeros([1, slots], np.int32)
         logits = eagerly(model, row)["sop_logits"]
         exponents = np.exp(logits - logits.max())
         answers.append({"score": np.float32(exponents[SOP_IN_ORDER] / exponents.sum())})

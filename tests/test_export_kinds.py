@@ -211,6 +211,18 @@ def test_coherence_is_not_served_by_a_model_that_has_not_learned_it(tmp_path):
     assert metadata_of(folder)["pair_objective"] == "nsp"
 
 
+def test_a_pretrainer_with_slots_answers_as_many_masks(tmp_path):
+    """As a trained one has: the README's `export --model pretrained`."""
+    from albert_keras.model import build_albert, build_pretrainer
+    from tests.small_tokenizer import VOCAB_SIZE
+
+    model = build_pretrainer(build_albert("tiny", vocab_size=VOCAB_SIZE), max_predictions=3)
+    folder = export_saved_model(model, small_tokenizer(), tmp_path / "x", max_length=32)
+    one, five = ServedModel(folder).ask({"text": ["A [MASK] fox", "[MASK]" * 5]})
+    assert (one["mask_count"], five["mask_count"]) == (1, 3)
+    assert "" not in one["tokens"][0] and "" not in five["tokens"][2]
+
+
 def test_options_that_are_missing_are_never_chosen(served):
     model = ServedModel(served("choose"))
     few = ["a fox", "a dog"]
