@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 # What str.strip() takes away, in RE2's words.
-_SPACE = "[\\s\\x0b\\x1c-\\x1f\\x{85}\\pZ]+"
+SPACE = "[\\s\\x0b\\x1c-\\x1f\\x{85}\\pZ]+"
 
 
 class SpanScores(NamedTuple):
@@ -73,8 +73,8 @@ def best_answers(contexts: tf.Tensor, spans: SpanScores, n_best: int) -> dict[st
     surface = tf.strings.substr(
         joined, tf.gather(begins, spans.questions) + spans.starts, spans.ends - spans.starts
     )
-    from_letter = tf.strings.regex_replace(surface, f"^{_SPACE}", "")
-    texts = tf.strings.regex_replace(from_letter, f"{_SPACE}$", "")
+    from_letter = tf.strings.regex_replace(surface, f"^{SPACE}", "")
+    texts = tf.strings.regex_replace(from_letter, f"{SPACE}$", "")
     sizes = tf.cast(tf.strings.length(texts), tf.int64)
     starts = spans.starts + tf.cast(
         tf.strings.length(surface) - tf.strings.length(from_letter), tf.int64

@@ -8,6 +8,7 @@ from albert_keras.tasks.race.reading import Question as RaceQuestion
 from albert_keras.text.packing import Rows, assemble_rows, first_pieces
 from albert_keras.text.utf8 import repair
 
+from .best_spans import SPACE
 from .self_check import Question
 from .served_model import SIGNATURE
 from .serving import (
@@ -24,8 +25,6 @@ from .serving import (
     texts_of_lengths,
 )
 from .slices import compute_rows
-
-_SPACE = "[\\s\\x0b\\x1c-\\x1f\\x{85}\\pZ]+"
 
 
 def choosing(model, tokenizer, max_length: int) -> Serving:
@@ -105,7 +104,7 @@ def _with_options(question, options):
 
 
 def _single_spaced(texts):
-    texts = tf.strings.regex_replace(texts, _SPACE, " ")
+    texts = tf.strings.regex_replace(texts, SPACE, " ")
     return tf.strings.regex_replace(texts, "^ | $", "")
 
 
