@@ -175,7 +175,7 @@ def inspect(
     if tokenize is not None and found.is_dir() and not find_vocabulary(found):
         raise ValueError(f"--tokenize needs a vocabulary. Received: {path}, which has none.")
     start_tensorflow()
-    from albert_keras.analysis import describe, pieces
+    from albert_keras.analysis.folders import describe, pieces
 
     rows = [] if tokenize is None else pieces(path, tokenize)
     _show(str(path), describe(path))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from albert_keras import build_albert, build_classifier, save_albert
-from albert_keras.analysis import describe
+from albert_keras.analysis.folders import describe
 from albert_keras.json_file import write_json
 from albert_keras.run_folder import begin_run
 
