@@ -98,6 +98,9 @@ def make_exports(folder: Path, vocabulary: str, wanted: set[str]) -> None:
 
     if not (folder / "model").exists():
         model = build_classifier(build_albert("base"), len(LABELS))
+        draws = np.random.default_rng(0)  # the same in every run, whatever Keras draws
+        for matrix in (v for v in model.trainable_variables if v.shape.rank > 1):
+            matrix.assign(draws.normal(0, 0.02, matrix.shape))
         tokenizer = Tokenizer.load(vocabulary)
         save_albert(
             *(model, folder / "model"), tokenizer=tokenizer, labels=LABELS, max_length=MAX_LENGTH
