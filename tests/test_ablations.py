@@ -1,4 +1,4 @@
-"""The ablation runner: its cells as data, what makes them comparable, and a miniature of a table."""
+"""Ablations: the cells as data, what makes them comparable, and a miniature of a table."""
 
 import csv
 import json
@@ -191,7 +191,7 @@ def test_other_text_is_refused(finished, monkeypatch):
     (folder / "more").mkdir(exist_ok=True)
     for name in ("0.txt", "1.txt"):
         (folder / "more" / name).write_text("Another text.\n")
-    with pytest.raises(ValueError, match="`files.0.txt` was"):
+    with pytest.raises(ValueError, match=r"`held_out\[0\].sha256` was"):
         prepare(experiment, [folder / "more"])
 
 

@@ -11,7 +11,7 @@ them. They are written again from what is finished, also while another process t
     python -m examples.ablations all --text novels --out ablations --results-only
 
 The text: files, or folders of *.txt, UTF-8, where a blank line ends a document. Every tenth file is
-held out. With --task-train and --task-dev, .tsv files of the columns text, label, and pair where
+held out, or those of --held-out are. With --task-train and --task-dev, .tsv files of the columns text, label, and pair where
 texts come in pairs, every cell is fine-tuned as well.
 """
 
@@ -36,6 +36,7 @@ def parsed(argv=None) -> argparse.Namespace:
     add = parser.add_argument
     add("table", nargs="+", choices=[*TABLES, "all"], metavar="TABLE", help=", ".join(TABLES))
     add("--text", nargs="+", type=Path, required=True, metavar="CORPUS")
+    add("--held-out", nargs="+", type=Path, default=[], metavar="CORPUS")
     add("--out", type=Path, required=True, metavar="FOLDER")
     add("--results", type=Path, help="folder of the tables; default: OUT/results")
     add("--results-only", action="store_true", help="train nothing")
@@ -51,7 +52,7 @@ def parsed(argv=None) -> argparse.Namespace:
     add("--task-train", type=Path, metavar="TSV")
     add("--task-dev", type=Path, metavar="TSV")
     arguments = parser.parse_args(argv)
-    for path in (*arguments.text, arguments.task_train, arguments.task_dev):
+    for path in (*arguments.text, *arguments.held_out, arguments.task_train, arguments.task_dev):
         if path is not None and not path.exists():
             parser.error(f"there is no {path}")
     for name in ("steps", "minutes", "seeds", "jobs"):
@@ -83,7 +84,7 @@ def main(argv=None) -> None:
     # Ended like this too, it stops what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        prepare(experiment, arguments.text)
+        prepare(experiment, arguments.text, arguments.held_out)
         if not arguments.results_only:
             threads = max(1, (os.cpu_count() or 1) // arguments.jobs)
             cells = list(cells_of(names))

@@ -17,8 +17,7 @@ from examples.ablations.budget import matched_steps, step_flops
 from examples.ablations.cells import BASE, Cell
 
 MATCHES = ("steps", "flops", "time")
-# So many characters of each tenth file are held out, and nothing else of these files is read:
-# every cell is scored on them.
+# So many characters of each held-out file are scored, and nothing else of these files is read.
 HELD_OUT_CHARACTERS = 60_000
 
 
@@ -164,34 +163,38 @@ def refuse_others(path: Path, settings: dict[str, Any]) -> None:
         )
 
 
-def prepare(experiment: Experiment, text: Sequence[Path]) -> None:
+def prepare(experiment: Experiment, text: Sequence[Path], held_out: Sequence[Path] = ()) -> None:
     """Vocabulary, training records and held-out records, in the experiment's `data`.
 
+    Args:
+        experiment: whose `data` is made, or compared.
+        text: files, or folders of *.txt.
+        held_out: the same, to score; without any, each tenth file of `text`.
+
     Raises:
-        ValueError: fewer than two files of text, or other ones than before.
+        ValueError: too few files of text, or other ones than before.
     """
-    files = sorted(
-        file for path in text for file in (path.glob("*.txt") if path.is_dir() else [path])
-    )
-    if len(files) < 2:
+    train, scored = _files(text), _files(held_out)
+    if not scored:
+        scored = train[::10]
+        train = [file for file in train if file not in scored]
+    if not train or not scored:
         raise ValueError(
             "--text takes at least two files, of which each tenth is held out. Received: "
-            f"{len(files)}. Cut yours into parts."
+            f"{len(train) + len(scored)}. Cut yours into parts, or name --held-out files as well."
         )
-    held_out = files[::10]
     described = {
-        "files": {file.name: _sha256(file) for file in files},
-        "held_out": [file.name for file in held_out],
+        name: [{"name": file.name, "sha256": _sha256(file)} for file in files]
+        for name, files in (("train", train), ("held_out", scored))
     }
     folder = experiment.folder / "data"
     refuse_others(folder / "text.json", described)
     if folder.exists():
         return
-    train = [file for file in files if file not in held_out]
     split = ["--sentences", "split"]
     with new_folder(folder) as partial:
         excerpt = partial / "heldout.txt"
-        excerpt.write_text("\n\n".join(map(_beginning, held_out)) + "\n", encoding="utf-8")
+        excerpt.write_text("\n\n".join(map(_beginning, scored)) + "\n", encoding="utf-8")
         vocab = partial / "vocab"
         size = ["--size", str(experiment.vocab_size), "--max-sentences", "100000"]
         run_command(["vocab", *map(str, train), "--out", str(vocab), *size, *split])
@@ -200,6 +203,12 @@ def prepare(experiment: Experiment, text: Sequence[Path]) -> None:
             length = ["--length", str(experiment.length)]
             run_command(["records", *map(str, part), *out, *length, *split])
         write_json(partial / "text.json", described)
+
+
+def _files(paths):
+    return sorted(
+        file for path in paths for file in (path.glob("*.txt") if path.is_dir() else [path])
+    )
 
 
 def run_command(command: list[str], **options: Any) -> None:

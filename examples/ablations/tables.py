@@ -9,7 +9,7 @@ import albert_keras
 from albert_keras.json_file import read_json
 from albert_keras.new_file import write_file
 from albert_keras.report.machine import describe_machine
-from examples.ablations.cells import BASE, TABLES, Cell, Table
+from examples.ablations.cells import BASE, TABLES, Table
 from examples.ablations.experiment import HELD_OUT_CHARACTERS, Experiment
 from examples.ablations.measures import median_and_spread, results_of
 from examples.ablations.plots import plot_table
@@ -115,23 +115,21 @@ Written by `python -m examples.ablations`; a reading of it is for other pages. M
 - **Budget**: {budget}. A run that grew from others comes after theirs; "in all" counts them.
 - **Base cell**: H = {BASE.hidden_size}, E = {BASE.embedding_size}, L = {BASE.num_hidden_layers},
   H/16 heads, I = 4 H, sharing {BASE.sharing}, dropout {BASE.dropout:g}, {BASE.objective.upper()};
-  a table says what it changes. Initial weights of standard deviation {_initial(BASE, experiment)}.
+  a table says what it changes. Initial weights of standard deviation
+  0.02 (768 / H)^0.5.
 - **Training**: batches of {experiment.batch} rows of {experiment.length} pieces, AdamW with the
   peak rate {experiment.learning_rate:g} at every size, warm-up over
   {100 * experiment.warmup:g} % of the steps, then linear decay; n-grams up to 3 words over
   {100 * experiment.mask_rate:g} % of the pieces.
-- **Text**: {len(text["files"]) - held_out} files, {pieces:,} pieces; V = {experiment.vocab_size:,}. Held
-  out: the first {HELD_OUT_CHARACTERS:,} characters of {held_out} other files.
+- **Text**: {len(text["train"])} files, {pieces:,} pieces of
+  {experiment.vocab_size:,}. Held out: the first {HELD_OUT_CHARACTERS:,} characters of {held_out}
+  other files.
 - **Scores**: 15 % of the held-out pieces masked, all of them hidden, the same for every model; a
   pair head is scored on both tasks, whichever it was trained for.{_held_out(experiment, seeds)}
 - **Cost**: parameters of the encoder with its pooler; FLOPs of the matrix products, backward pass
   included; seconds of training alone, with other processes on the same machine.
 - **Machine**: {machine}, albert_keras {albert_keras.__version__}.
 """
-
-
-def _initial(cell: Cell, experiment: Experiment) -> float:
-    return cell.config(experiment.vocab_size, experiment.length).initializer_range
 
 
 def _held_out(experiment: Experiment, seeds: Sequence[int]) -> str:
