@@ -11,8 +11,8 @@ them. They are written again from what is finished, also while another process t
     python -m examples.ablations all --text novels --out ablations --results-only
 
 The text: files, or folders of *.txt, UTF-8, where a blank line ends a document. Every tenth file is
-held out, or those of --held-out are. With --task-train and --task-dev, .tsv files of the columns text, label, and pair where
-texts come in pairs, every cell is fine-tuned as well.
+held out, or --held-out names others. With --task-train and --task-dev, .tsv files of the columns
+text, label, and pair where texts come in pairs, every cell is fine-tuned as well.
 """
 
 import argparse

@@ -6,8 +6,15 @@ from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig, SharingPattern
 
-# Six layers with weights of their own, then six that share: of the paper's critics, not its own.
-OWN_THEN_SHARED = SharingPattern(*2 * ((0, 1, 2, 3, 4, 5, 6, 6, 6, 6, 6, 6),))
+
+def own_then_shared(own: int, shared: int) -> SharingPattern:
+    """Layers with weights of their own, then layers that share. Not in the paper.
+
+    >>> own_then_shared(2, 3).ffn
+    (0, 1, 2, 2, 2)
+    """
+    layers = (*range(own), *shared * (own,))
+    return SharingPattern(layers, layers)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +34,7 @@ class Cell:
 
     hidden_size: int = 64
     embedding_size: int = 32
-    num_hidden_layers: int = 12
+    num_hidden_layers: int = 6
     sharing: str | int | SharingPattern = "all"
     dropout: float = 0.0
     objective: str = "sop"
@@ -74,7 +81,7 @@ class Cell:
 def sharing_name(sharing: str | int | SharingPattern) -> str:
     """In words.
 
-    >>> sharing_name(OWN_THEN_SHARED)
+    >>> sharing_name(own_then_shared(6, 6))
     '6 own then 6 shared'
     """
     if isinstance(sharing, str):
@@ -83,7 +90,7 @@ def sharing_name(sharing: str | int | SharingPattern) -> str:
         return f"groups of {sharing}"
     layers = sharing.attention
     own = len(set(layers)) - 1
-    if sharing == SharingPattern(*2 * ((*range(own), *(len(layers) - own) * (own,)),)):
+    if sharing == own_then_shared(own, len(layers) - own):
         return f"{own} own then {len(layers) - own} shared"
     return "attention " + ".".join(map(str, layers)) + " ffn " + ".".join(map(str, sharing.ffn))
 
@@ -150,10 +157,14 @@ TABLES = {
     ),
     "table4": Table(
         "What is shared",
-        ("sharing",),
+        ("L", "sharing"),
         {
-            (sharing_name(sharing),): _with(sharing=sharing)
-            for sharing in (*SHARINGS, 6, 3, OWN_THEN_SHARED)
+            (str(depth), sharing_name(sharing)): _with(num_hidden_layers=depth, sharing=sharing)
+            for depth, sharings in (
+                (6, (*SHARINGS, 3, 2, own_then_shared(3, 3))),
+                (12, ("all", "none", own_then_shared(6, 6))),
+            )
+            for sharing in sharings
         },
         "All, attention, FFN, none: 80.1, 81.7, 80.2, 81.6 at E = 128, and 79.8, 81.6, 79.5, 82.3 "
         "at E = 768 (average of five tasks). Groups are mentioned without figures; own layers "
@@ -189,8 +200,8 @@ TABLES = {
     "table13": Table(
         "Depth of a wide model",
         ("L", "start"),
-        dict(_depth_rows((6, 12), hidden_size=128)),
-        "L = 12 and 24 of H = 4096 are as good as each other.",
+        dict(_depth_rows((3, 6), hidden_size=128)),
+        "L = 12 and 24 of H = 4096: no better when deeper.",
     ),
 }
 

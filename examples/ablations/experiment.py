@@ -43,7 +43,7 @@ class Experiment:
 
     folder: Path
     match: str = "steps"
-    steps: int = 4000
+    steps: int = 5000
     minutes: float | None = None
     learning_rate: float = 2e-3
     length: int = 64
