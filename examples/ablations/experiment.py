@@ -123,7 +123,8 @@ class Experiment:
             )
         if self.task and not (task / "evaluation.json").exists():
             train, dev = self.task
-            pair = "pair" in train.open(encoding="utf-8").readline().split()
+            header, _, _ = train.read_text(encoding="utf-8-sig").partition("\n")
+            pair = "pair" in header.strip().split("\t")
             commands.append(
                 [
                     *("finetune", "--model", run, "--train", train, "--dev", dev, "--out", task),
