@@ -1,6 +1,7 @@
 """Trains and scores the cells of an experiment, several side by side."""
 
 import contextlib
+import shlex
 import subprocess
 import time
 from collections.abc import Sequence
@@ -45,7 +46,7 @@ class Worker:
         if not commands:
             write_json(self.folder / RESULT, measured(self.experiment, *self.run))
             return True
-        self._log.write(f"\n$ albert-keras {' '.join(commands[0])}\n".encode())
+        self._log.write(f"\n$ albert-keras {shlex.join(commands[0])}\n".encode())
         self._log.flush()
         self.process = subprocess.Popen(
             [*CLI, *commands[0]],
