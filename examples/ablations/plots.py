@@ -74,8 +74,10 @@ def plot_table(
 def _training_losses(folder: Path, interval: int = 200) -> dict[int, float]:
     """The mean loss of masked words of each so many steps, by their last step."""
     lines = (folder / "run" / "metrics.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
     found: dict[int, list[float]] = {}
-    for one in map(json.loads, lines):
-        if one.get("mlm_loss") is not None:
-            found.setdefault(-(-one["step"] // interval) * interval, []).append(one["mlm_loss"])
+    for row in rows:
+        if "mlm_loss" in row:  # an interval of skipped steps has none
+            end = min(-(-row["step"] // interval) * interval, rows[-1]["step"])
+            found.setdefault(end, []).append(row["mlm_loss"])
     return {step: statistics.fmean(losses) for step, losses in found.items()}
