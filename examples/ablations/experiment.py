@@ -222,9 +222,9 @@ CLI = (sys.executable, "-m", "albert_keras.cli")
 
 
 def environment(threads: int) -> dict[str, str]:
-    """Of a process that computes on so many threads."""
+    """Of a process that computes on so many threads, where ours says nothing else."""
     names = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
-    return os.environ | dict.fromkeys(names, str(threads))
+    return dict.fromkeys(names, str(threads)) | os.environ
 
 
 def _fields(cell, experiment):
