@@ -67,6 +67,7 @@ FLAGS = {
 # Where a command has another.
 FLAGS_OF = {
     "vocab": {"vocab_size": "--size"},
+    "coherence": {"threshold": "--threshold"},
     "convert": {
         "folder": "DEST",
         "head": "--head",
