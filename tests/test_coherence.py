@@ -18,8 +18,8 @@ LENGTH = 24
 DOCUMENTS = [
     ["The letter was posted.", "It rained.", "Nobody went out.", "Why?"],
     ["Alone."],
-    ["\x01\x02", "It was late.", "\x01\x02", "We went home.", "\x01\x02"],  # these are no tokens
-    ["\x01\x02"],
+    ["\u0300", "It was late.", "\u0300", "We went home.", "\u0300"],  # these are no tokens
+    ["\u0300"],
     ["Yes."] + ["It was a long, long, long day and a longer night, as all of them were."] + ["No."],
     ["We came.", "We saw.", "We left.", "It rained.", "It was late.", "So we slept.", "Well?"],
 ]

@@ -67,7 +67,6 @@ FLAGS = {
 # Where a command has another.
 FLAGS_OF = {
     "vocab": {"vocab_size": "--size"},
-    "coherence": {"threshold": "--threshold"},
     "convert": {
         "folder": "DEST",
         "head": "--head",

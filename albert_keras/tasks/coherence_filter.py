@@ -24,6 +24,8 @@ _SHOWN_CHARACTERS = 80
 # Of a document of the check so many are shuffled, the first: its documents are in memory at once,
 # and one may be a library of novels.
 _CHECKED_SENTENCES = 100
+_WITHOUT_A_SCORE = "kept_without_a_pair", "dropped_without_tokens"
+_BELOW = "dropped_below_threshold"
 
 
 def filter_corpus(
@@ -43,7 +45,8 @@ def filter_corpus(
     The new folder holds
 
         kept.txt         the documents whose coherence is at or above the threshold, a sentence a
-                         line and a blank line behind each, as `read_documents` reads it
+                         line and a blank line behind each, as `read_documents` reads it (of
+                         texts from JSON without their NULs, which plain text may not have)
         scores.jsonl     of every document, in their order, its number (from 0), its first
                          characters, sentences, coherence, whether it was kept; the sentence at
                          which each segment begins; and of each two segments in a row the
@@ -95,7 +98,7 @@ def filter_corpus(
     text_bytes = None if are_packed(files) else total_bytes(files)
     generator = random.Random(seed)
     sample: Reservoir[list[str]] = Reservoir(check, generator)
-    counts, pairs = _new_counts(), _Pairs()
+    tally = _Tally()
     done = 0
     with new_folder(folder) as partial:
         with (
@@ -103,15 +106,7 @@ def filter_corpus(
             (partial / KEPT).open("w", encoding="utf-8") as kept_text,
         ):
             for number, document in enumerate(scorer(documents)):
-                kept, reason = _decided(document, threshold)
-                too_long = int(np.count_nonzero(np.isnan(document.in_order)))
-                counts["documents"] += 1
-                counts["kept"] += kept
-                if reason:
-                    counts[reason] += 1
-                counts["pairs"] += len(document.in_order) - too_long
-                counts["pairs_too_long"] += too_long
-                pairs.add(document)
+                kept = tally.add(document, threshold)
                 scores.write(_score_line(number, document, kept))
                 if kept:
                     kept_text.write(_plain(document.sentences))
@@ -121,42 +116,61 @@ def filter_corpus(
                 done += sum(len(line.encode()) + 1 for line in document.sentences)
                 if progress:
                     progress(done, text_bytes)
-        refuse_empty(Counter(tokens=counts["documents"] - counts["dropped_without_tokens"]), inputs)
+        tally.refuse_no_tokens(inputs)
         summary = {
             "threshold": threshold,
-            "counts": counts,
+            "counts": tally.counts,
             "dropped": dict(dropped),
-            "pairs": pairs.scores(),
+            "pairs": tally.of_pairs(),
             "shuffled": {"seed": seed, **shuffle_check(sample.items, scorer, generator)},
         }
         write_json(partial / SUMMARY, summary)
-        plot_calibration(pairs.calibration.bins(), partial / PLOT, of="in order")
+        plot_calibration(tally.calibration.bins(), partial / PLOT, of="in order")
     return summary
 
 
-class _Pairs:
-    """What all pairs say of the model: each is an example in order, and swapped one that is not."""
+class _Tally:
+    """Counts of documents and pairs; a pair is an example in order, and swapped one that is not."""
 
     def __init__(self):
         self.calibration = Calibration()
-        self._right = self._likelier = self._pairs = 0.0
+        names = "documents", "kept", *_WITHOUT_A_SCORE, _BELOW, "pairs", "pairs_too_long"
+        self.counts = dict.fromkeys(names, 0)
+        self._right = self._likelier = 0.0
 
-    def add(self, document):
+    def add(self, document, threshold):
+        """Whether the document is kept."""
+        score = document.coherence
+        if score is None:
+            kept = bool(document.segments)
+            self.counts[_WITHOUT_A_SCORE[not kept]] += 1
+        else:
+            kept = score >= threshold
+            self.counts[_BELOW] += not kept
+        self.counts["documents"] += 1
+        self.counts["kept"] += kept
         is_pair = ~np.isnan(document.in_order)
         in_order, swapped = document.in_order[is_pair], document.swapped[is_pair]
+        self.counts["pairs"] += len(in_order)
+        self.counts["pairs_too_long"] += len(is_pair) - len(in_order)
         self.calibration.add(in_order, np.ones(len(in_order)))
         self.calibration.add(swapped, np.zeros(len(swapped)))
         self._right += _above(in_order, 0.5) + _above(0.5, swapped)
         self._likelier += _above(in_order, swapped)
-        self._pairs += len(in_order)
+        return kept
 
-    def scores(self):
-        if not self._pairs:
+    def refuse_no_tokens(self, inputs):
+        with_tokens = self.counts["documents"] - self.counts[_WITHOUT_A_SCORE[1]]
+        refuse_empty(Counter(tokens=with_tokens), inputs)
+
+    def of_pairs(self):
+        pairs = self.counts["pairs"]
+        if not pairs:
             return {}
         return {
-            "sop_accuracy": self._right / (2 * self._pairs),
-            "likelier": self._likelier / self._pairs,
-            "likelier_interval": wilson_interval(self._likelier, self._pairs),
+            "sop_accuracy": self._right / (2 * pairs),
+            "likelier": self._likelier / pairs,
+            "likelier_interval": wilson_interval(self._likelier, pairs),
             "calibration_error": self.calibration.error(),
             "calibration": self.calibration.bins(),
         }
@@ -165,27 +179,6 @@ class _Pairs:
 def _above(one, other):
     """How often one is above the other, equal ones counting half."""
     return float(np.count_nonzero(one > other) + np.count_nonzero(one == other) / 2)
-
-
-def _new_counts():
-    return dict.fromkeys(
-        (
-            *("documents", "kept", "kept_without_a_pair"),
-            *("dropped_below_threshold", "dropped_without_tokens", "pairs", "pairs_too_long"),
-        ),
-        0,
-    )
-
-
-def _decided(document, threshold):
-    """Whether a document is kept, and the count that says why, if there is one."""
-    if not document.segments:
-        return False, "dropped_without_tokens"
-    if document.coherence is None:
-        return True, "kept_without_a_pair"
-    if document.coherence < threshold:
-        return False, "dropped_below_threshold"
-    return True, None
 
 
 def _score_line(number, document, kept):
@@ -207,5 +200,5 @@ def _listed(probabilities):
 
 
 def _plain(sentences):
-    # Text from JSON may hold NULs, which plain text may not; the tokenizer takes them for nothing.
-    return "".join(line.replace("\0", "") + "\n" for line in sentences) + "\n"
+    lines = (line.replace("\0", "").strip() for line in sentences)
+    return "".join(line + "\n" for line in lines if line) + "\n"
