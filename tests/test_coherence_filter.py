@@ -181,12 +181,15 @@ def test_what_cannot_be_read_is_named_and_leaves_nothing(corpus, tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
-# Sentence k of a document begins with the k-th letter; what follows says nothing.
+# A document follows the alphabet, from one of its first letters on, in the first letters of its
+# sentences; what is behind them says nothing.
 def alphabetical(rng, count):
-    return [
-        [f"{letter} {' '.join(rng.choices('mnopqrst', k=2))}." for letter in "abcdefgh"]
-        for _ in range(count)
-    ]
+    documents = []
+    for _ in range(count):
+        first = rng.randrange(5)
+        letters = "abcdefghijk"[first : first + 7]
+        documents.append([f"{one} {' '.join(rng.choices('mnopqrst', k=2))}." for one in letters])
+    return documents
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +201,7 @@ def learned(tmp_path_factory):
     (folder / "text.txt").write_text(text)
     write_records([folder / "text.txt"], tokenizer, folder / "records", length=32, shards=1)
     recipe = PretrainingRecipe(
-        sequence_length=32, batch_size=32, total_steps=350, warmup_steps=20, learning_rate=3e-3,
+        sequence_length=32, batch_size=32, total_steps=450, warmup_steps=20, learning_rate=3e-3,
         optimizer="adamw",
     )  # fmt: skip
     config = config_from(
@@ -229,15 +232,15 @@ def test_a_model_that_knows_the_order_keeps_the_documents_that_have_one(learned,
     mixed = [one for couple in zip(good, bad, strict=True) for one in couple]
     (tmp_path / "corpus.txt").write_text("\n\n".join("\n".join(one) for one in mixed))
     scorer = CoherenceScorer(learned[0], small_tokenizer(), max_length=32)
-    summary = filter_corpus([tmp_path / "corpus.txt"], scorer, tmp_path / "out", threshold=0.75)
+    summary = filter_corpus([tmp_path / "corpus.txt"], scorer, tmp_path / "out", threshold=0.7)
     kept = list(read_documents([tmp_path / "out" / "kept.txt"]))
-    assert sum(one in good for one in kept) > 90
-    assert sum(one in bad for one in kept) < 35
-    # Half of what is shuffled again was shuffled before.
+    assert sum(one in good for one in kept) > 80
+    assert sum(one in bad for one in kept) < 40
+    # Of those, half of what is shuffled for the check was shuffled before.
     (tmp_path / "good.txt").write_text("\n\n".join("\n".join(one) for one in good))
     found = filter_corpus([tmp_path / "good.txt"], scorer, tmp_path / "good")
-    assert found["shuffled"]["auc"] > 0.95 > summary["shuffled"]["auc"]
-    assert found["pairs"]["likelier"] > 0.9
+    assert found["shuffled"]["auc"] > 0.9 > summary["shuffled"]["auc"]
+    assert found["pairs"]["likelier"] > 0.8
     assert found["pairs"]["calibration_error"] < 0.1
 
 
