@@ -181,15 +181,12 @@ def test_what_cannot_be_read_is_named_and_leaves_nothing(corpus, tmp_path):
     assert sorted(tmp_path.iterdir()) == before
 
 
-# A document follows the alphabet, from one of its first letters on, in the first letters of its
-# sentences; what is behind them says nothing.
+# Sentence k of a document begins with the k-th letter; what is behind it says nothing.
 def alphabetical(rng, count):
-    documents = []
-    for _ in range(count):
-        first = rng.randrange(5)
-        letters = "abcdefghijk"[first : first + 7]
-        documents.append([f"{one} {' '.join(rng.choices('mnopqrst', k=2))}." for one in letters])
-    return documents
+    return [
+        [f"{letter} {' '.join(rng.choices('mnopqrst', k=2))}." for letter in "abcdefgh"]
+        for _ in range(count)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +196,10 @@ def learned(tmp_path_factory):
     tokenizer = small_tokenizer()
     text = "\n\n".join("\n".join(one) for one in alphabetical(random.Random(0), 2000))
     (folder / "text.txt").write_text(text)
-    write_records([folder / "text.txt"], tokenizer, folder / "records", length=32, shards=1)
+    # Many short chunks, or the fourth and the fifth sentence would never be seen together.
+    write_records(
+        [folder / "text.txt"], tokenizer, folder / "records", length=32, short_fraction=0.7
+    )
     recipe = PretrainingRecipe(
         sequence_length=32, batch_size=32, total_steps=450, warmup_steps=20, learning_rate=3e-3,
         optimizer="adamw",
@@ -234,12 +234,12 @@ def test_a_model_that_knows_the_order_keeps_the_documents_that_have_one(learned,
     scorer = CoherenceScorer(learned[0], small_tokenizer(), max_length=32)
     summary = filter_corpus([tmp_path / "corpus.txt"], scorer, tmp_path / "out", threshold=0.7)
     kept = list(read_documents([tmp_path / "out" / "kept.txt"]))
-    assert sum(one in good for one in kept) > 80
-    assert sum(one in bad for one in kept) < 40
+    assert sum(one in good for one in kept) > 95
+    assert sum(one in bad for one in kept) < 20
     # Of those, half of what is shuffled for the check was shuffled before.
     (tmp_path / "good.txt").write_text("\n\n".join("\n".join(one) for one in good))
     found = filter_corpus([tmp_path / "good.txt"], scorer, tmp_path / "good")
-    assert found["shuffled"]["auc"] > 0.9 > summary["shuffled"]["auc"]
+    assert found["shuffled"]["auc"] > 0.95 > summary["shuffled"]["auc"]
     assert found["pairs"]["likelier"] > 0.8
     assert found["pairs"]["calibration_error"] < 0.1
 
