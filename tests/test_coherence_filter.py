@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -293,3 +294,5 @@ def test_mistakes_of_the_command_are_told_and_leave_nothing(tmp_path, albert_ker
     assert "--length must be at most the 64 positions" in told("bare", "--length", 65)
     for threshold in (2, "nan"):
         assert "--threshold" in told("bare", "--threshold", threshold)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "pip install matplotlib, or this library with its extra `plots`" in told("bare")
