@@ -47,9 +47,9 @@ def layer_trajectory(
     Returns:
         `num_hidden_layers`, `hidden_size` and `sharing` of the model; `texts`, of which
         `cut_texts` were longer than a row, and `pieces`, what the means are of; `layers`, for each
-        one `layer` (from 1), `l2_distance` (of float32 vectors of H numbers, which LayerNorm keeps
-        near the norm that its weights say), `cosine_similarity` in -1..1 and `angle` in degrees,
-        each with its standard deviation over the pieces as `..._std`.
+        its number `layer`, from 1, and the means `l2_distance`, `cosine_similarity` in -1..1 and
+        `angle` in degrees, with their standard deviations over the pieces, `l2_distance_std` and
+        so on. A distance grows with the norm of the vectors: compare it between models of one H.
 
     Raises:
         ValueError: no texts; a vocabulary of more pieces than the model has; `max_length` above the
