@@ -59,9 +59,7 @@ def step_costs(
             )
 
     start = time.process_time()
-    encoder = build_albert(
-        preset, vocab_size=30_000, num_hidden_layers=layers, recompute=recompute
-    )
+    encoder = build_albert(preset, vocab_size=30_000, num_hidden_layers=layers, recompute=recompute)
     model = with_pretraining_loss(build_pretrainer(encoder))
     model.compile(Lamb(1e-4))
     build_seconds = time.process_time() - start
