@@ -3,10 +3,10 @@
     python -m benchmarks.scaling
     python -m benchmarks.scaling --layers 1 2 --batches 1 2 --lengths 64 128 --rounds 1
 
-One of the three is varied, the others stay at `--at`: layers, rows, length. A preset with all layers
-shared, in float32, with and without recomputation; each depth is a process, whose model takes its
-shapes in turn, round by round, so a machine that gets slower or faster favours none. The first
-round, in which every shape is met for the first time, is not counted.
+One of the three is varied, the others stay at `--at`: layers, rows, length. A preset with all
+layers shared, in float32, with and without recomputation; each depth is a process, whose model
+takes its shapes in turn, round by round, so a machine that gets slower or faster favours none. The
+first round, in which every shape is met for the first time, is not counted.
 
 One JSON line a point: `step_seconds` by the clock, median, least and most over the rounds;
 `processor_seconds`, their median; `step_mb`, the most that the step's tensors take beside the

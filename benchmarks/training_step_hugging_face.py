@@ -3,9 +3,10 @@
     .venv-parity/bin/python -m benchmarks.training_step_hugging_face --shape 16x128
 
 In the environment of `make parity`. `AlbertForPreTraining` at its best: through torch.compile, and
-on a processor that is not Intel's with the library of `benchmarks.serving` that takes torch's matrix
+on a processor that is not Intel's with the library of `benchmarks.serving` that takes torch's
 products off their slow path. It computes the logits of all positions, where the floor counts the
-masked ones alone. Both losses, AdamW, dropout 0; bfloat16 is autocast. The floor is torch's product.
+masked ones alone. Both losses, AdamW, dropout 0; bfloat16 is autocast. The floor is of torch's own
+product.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
     .venv-parity/bin/python -m benchmarks.training_step_keras_hub --shape 16x128 --policy float32
 
-In the environment of `make parity`. keras-hub has no sentence-order head, so its step does less than
-ours, and its floor leaves the head out. AdamW, dropout 0.
+In the environment of `make parity`. keras-hub has no sentence-order head, so its step does less
+than ours, and its floor leaves the head out. AdamW, dropout 0.
 """
 
 import argparse

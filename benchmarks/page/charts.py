@@ -15,21 +15,23 @@ def scaling_chart(lines) -> bytes:
     """SVG of two rows, seconds and MB of a step, and a column a series of `benchmarks.scaling`.
 
     Raises:
-        ValueError: matplotlib is not installed.
+        ImportError: matplotlib is not installed.
     """
     try:
         import matplotlib
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
-        raise ValueError("The plots need matplotlib. Install it: pip install '.[plots]'") from error
+        raise ImportError(
+            "The plots need matplotlib. Install it: pip install '.[plots]'"
+        ) from error
     # Text stays text, and the same lines give the same bytes.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "albert_keras"}):
         figure = Figure(figsize=(9, 5), layout="constrained")
-        for column, axes in zip(
-            SERIES, figure.subplots(2, len(SERIES), sharex="col").T, strict=True
-        ):
-            _draw(axes, column, lines)
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+        panels = figure.subplots(2, len(SERIES), sharex="col")
+        for series, axes in zip(SERIES, panels.T, strict=True):
+            _draw(axes, series, lines)
+        handles = panels[0, 0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside upper right", ncols=2)
         file = io.BytesIO()
         figure.savefig(file, format="svg", metadata={"Date": None})
     return file.getvalue()

@@ -12,7 +12,7 @@ CONTENDERS = {
 
 
 def training_step(lines):
-    """The ratio to a peer is of the medians of all steps; in brackets, of each pair of processes."""
+    """The ratio to a peer is of the medians of all steps; in brackets of each pair of processes."""
     found = {}  # shape, policy -> contender -> lines
     for line in lines:
         of_setting = found.setdefault((line["shape"], line["policy"]), {})
