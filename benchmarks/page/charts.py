@@ -46,9 +46,10 @@ def _draw(axes, series, lines):
         places = [line[key] for line in chosen]
         middle, low, high = zip(*(line["step_seconds"] for line in chosen), strict=True)
         style = {"color": color, "marker": "o", "markersize": 4, "label": LABELS[recompute]}
-        seconds.plot(places, middle, **style)
+        kind = f"{series}-{'recomputed' if recompute else 'plain'}"
+        seconds.plot(places, middle, gid=f"seconds-{kind}", **style)
         seconds.fill_between(places, low, high, color=color, alpha=0.25, linewidth=0)
-        megabytes.plot(places, [line["step_mb"] for line in chosen], **style)
+        megabytes.plot(places, [x["step_mb"] for x in chosen], gid=f"megabytes-{kind}", **style)
     for axis, name in ((seconds, "seconds a step"), (megabytes, "MB a step")):
         axis.set_ylim(bottom=0)
         axis.set_ylabel(name if series == "length" else "")

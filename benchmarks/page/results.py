@@ -1,7 +1,7 @@
 """What a benchmark printed, and where and when: one file of JSON lines for each benchmark.
 
-The first line has `run`, null where the benchmark never succeeded, and `failed`, null where the last
-attempt did; the others are the benchmark's own.
+The first line has `run`, null where the benchmark never succeeded, and `failed`, null unless the
+last attempt failed; the others are the benchmark's own.
 """
 
 import dataclasses
