@@ -36,17 +36,13 @@ def _training_steps() -> tuple[str, ...]:
 
 
 BENCHMARKS = {
-    "training_step": Benchmark(_training_steps(), minutes=15, has_peers=True),
+    "training_step": Benchmark(_training_steps(), minutes=14, has_peers=True),
     "scaling": Benchmark(("scaling",), minutes=7),
     "depth": Benchmark(("depth",), minutes=5),
-    "input_share": Benchmark(("input_share --rounds 4",), minutes=5, needs_data=True),
+    "input_share": Benchmark(("input_share --rounds 4 --steps 6",), minutes=4, needs_data=True),
     "data_pipeline": Benchmark(("data_pipeline",), minutes=6, needs_data=True),
-    "records_at_size": Benchmark(
-        ("records_at_size --workers 1", "records_at_size --megabytes 1000 --workers 2"),
-        minutes=8,
-        needs_data=True,
-    ),
+    "records_at_size": Benchmark(("records_at_size --workers 1 2",), minutes=7, needs_data=True),
     "finetuning_batches": Benchmark(("finetuning_batches",), minutes=2, needs_data=True),
-    "serving": Benchmark(("serving --rounds 4",), minutes=8, needs_data=True, has_peers=True),
+    "serving": Benchmark(("serving --rounds 4",), minutes=12, needs_data=True, has_peers=True),
     "edge": Benchmark(("edge",), minutes=3, needs_data=True),
 }

@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.page.results import Run
@@ -30,8 +31,7 @@ def revision() -> str:
 
 def machine() -> dict[str, str]:
     """Names and values, as the page shows them."""
-    import tensorflow as tf
-
+    from albert_keras.backend import is_keras_3
     from albert_keras.report.machine import describe_machine
 
     described = describe_machine()
@@ -41,7 +41,7 @@ def machine() -> dict[str, str]:
         "instructions": _instructions(),
         "memory": f"{memory / 2**30:.0f} GiB",
         **described,
-        "Keras": tf.keras.__version__,
+        "Keras": version("keras" if is_keras_3() else "tf_keras"),
     }
 
 

@@ -219,12 +219,12 @@ def test_what_is_older_than_the_rest_of_the_page_says_so():
     page, _ = render({"depth": fresh, "scaling": other})
     assert "Older figures" not in section(page, SECTIONS["depth"].title)
     assert "on 2026-11-20" in section(page, SECTIONS["scaling"].title)
-    assert "**Older figures**, at revision `bbbbbbbbbb`." in page
+    assert "**Older figures**: revision `bbbbbbbbbb`." in page
     assert rows(page)["revision"] == ["`aaaaaaaaaa`"]
 
     elsewhere = dataclasses.replace(OLD, machine=MACHINE | {"processor": "Quipu, 1 core"})
     page, _ = render({"depth": fresh, "scaling": Result(elsewhere, scaling_lines())})
-    assert "**Older figures**, at revision `bbbbbbbbbb`; processor: Quipu, 1 core." in page
+    assert "**Older figures**: revision `bbbbbbbbbb`, processor Quipu, 1 core." in page
 
 
 def test_a_failure_is_told_and_the_old_figures_stay():

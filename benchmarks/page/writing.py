@@ -1,6 +1,7 @@
 """docs/benchmarks.md, made of the results alone: the same results give the same page."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from albert_keras.new_file import write_file
@@ -42,13 +43,14 @@ def write_page(docs: Path, results: Mapping[str, Result]) -> None:
 
 def render(results: Mapping[str, Result]) -> tuple[str, dict[str, bytes]]:
     """The page, and the plots by their file names."""
-    newest = max((r.run for r in results.values() if r.run), key=lambda run: run.date, default=None)
     parts = [_HEAD.format(minutes=sum(benchmark.minutes for benchmark in BENCHMARKS.values()))]
-    if newest:
-        peers = {f"{name} (peer)": version for name, version in _peers(results).items()}
-        rows = [[name, value] for name, value in {**newest.machine, **peers}.items()]
-        rows.insert(0, ["revision", f"`{newest.revision}`"])
-        parts.append(table(["measured on", ""], rows) + "\n")
+    runs = sorted((r.run for r in results.values() if r.run), key=lambda run: run.date)
+    newest = {}
+    if runs:
+        # The peers take part in some benchmarks only.
+        peers = next((run.peers for run in reversed(runs) if run.peers), {})
+        newest = _described(replace(runs[-1], peers=peers))
+        parts.append(table(["measured on", ""], newest.items()) + "\n")
     charts = {}
     for name, section in SECTIONS.items():
         result = results.get(name) or Result(None, [])
@@ -59,12 +61,13 @@ def render(results: Mapping[str, Result]) -> tuple[str, dict[str, bytes]]:
     return "\n".join(parts), charts
 
 
-def _peers(results: Mapping[str, Result]) -> dict[str, str]:
-    runs = [result.run for result in results.values() if result.run and result.run.peers]
-    return max(runs, key=lambda run: run.date).peers if runs else {}
+def _described(run: Run) -> dict[str, str]:
+    """Names and values of what figures depend on."""
+    peers = {f"{name} (peer)": version for name, version in run.peers.items()}
+    return {"revision": f"`{run.revision}`", **run.machine, **peers}
 
 
-def _section(name: str, section: Section, result: Result, newest: Run | None) -> str:
+def _section(name: str, section: Section, result: Result, newest: Mapping[str, str]) -> str:
     minutes = BENCHMARKS[name].minutes
     parts = [
         f"## {section.title}",
@@ -88,17 +91,13 @@ def _section(name: str, section: Section, result: Result, newest: Run | None) ->
     return "\n\n".join(parts) + "\n"
 
 
-def _measured(run: Run, newest: Run) -> str:
-    """When, and where that differs from what the head of the page says, at which revision and on
-    what."""
+def _measured(run: Run, newest: Mapping[str, str]) -> str:
+    """When, and what of it differs from the head of the page."""
     text = f"Measured on {_day(run.date)} in {number(run.minutes)} minutes."
-    differences = []
-    if run.revision != newest.revision:
-        differences.append(f"at revision `{run.revision}`")
-    for name in {**newest.machine, **run.machine}:
-        if run.machine.get(name) != newest.machine.get(name):
-            differences.append(f"{name}: {run.machine.get(name, 'not known')}")
-    return f"{text} **Older figures**, {'; '.join(differences)}." if differences else text
+    differences = [
+        f"{name} {value}" for name, value in _described(run).items() if newest.get(name) != value
+    ]
+    return f"{text} **Older figures**: {', '.join(differences)}." if differences else text
 
 
 def _day(date: str) -> str:
