@@ -4,12 +4,13 @@ import dataclasses
 import doctest
 import importlib
 import re
+import subprocess
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from benchmarks import collecting
+from benchmarks import circumstances, collecting
 from benchmarks.catalogue import BENCHMARKS, OF_PEERS, Benchmark
 from benchmarks.circumstances import ROOT
 from benchmarks.page import tables
@@ -139,7 +140,9 @@ def test_depth_stands_in_columns_of_its_layers():
     assert found["memory of a step, MB"] == ["", "473"]
     assert found["a step, s"] == ["", "4.70 (4.60 to 4.90)"]
     assert found["tracing and compiling, s"] == ["6.70", "9.00"]
-    assert found["the same, recomputed"] == ["7.00", "12.6"]  # the last of three such rows
+    assert found["memory, recomputed, MB"] == ["", "169"]
+    assert found["a step, recomputed, s"] == ["", "6.00 (5.90 to 6.20)"]
+    assert found["tracing and compiling, recomputed, s"] == ["7.00", "12.6"]
     assert found["parameters"] == ["11,683,584", "11,683,584"]
 
 
@@ -244,6 +247,30 @@ def test_peers_that_took_no_part_are_missed():
     with_peers = dataclasses.replace(RUN, peers={"keras-hub": "0.32.0"})
     page, _ = render({"training_step": Result(with_peers, lines)})
     assert "without the peers" not in page and rows(page)["keras-hub (peer)"] == ["0.32.0"]
+
+
+def test_the_revision_is_of_what_is_measured(tmp_path, monkeypatch):
+    def commit(name):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+        subprocess.run([*git, "add", name], check=True)
+        subprocess.run([*git, "commit", "-qm", name], check=True)
+        return circumstances.revision()
+
+    monkeypatch.setattr(circumstances, "ROOT", tmp_path)
+    assert circumstances.revision() == "unknown+changes"
+    git = ["git", "-C", tmp_path, "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    library = commit("albert_keras/model.py")
+    assert re.fullmatch("[0-9a-f]{10}", library)
+    assert commit("README.md") == commit("benchmarks/page/tables.py") == library
+    assert commit("benchmarks/results/depth.jsonl") == library
+    benchmark = commit("benchmarks/depth.py")
+    assert benchmark != library
+    (tmp_path / "README.md").write_text("more")
+    assert circumstances.revision() == benchmark
+    (tmp_path / "albert_keras" / "new.py").touch()
+    assert circumstances.revision() == f"{benchmark}+changes"
 
 
 def test_every_benchmark_has_a_section_and_its_command_beside_it():

@@ -55,4 +55,5 @@ def _draw(axes, series, lines):
         axis.set_ylabel(name if series == "length" else "")
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
+    megabytes.set_xlim(left=0)
     megabytes.set_xlabel(title)

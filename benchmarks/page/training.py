@@ -87,12 +87,12 @@ def depth(lines):
 
     rows = [
         row("memory of a step, MB", False, number, "step_mb"),
-        row("the same, recomputed", True, number, "step_mb"),
+        row("memory, recomputed, MB", True, number, "step_mb"),
         row("a step, s", False, lambda values: spread(*values), "step_seconds"),
-        row("the same, recomputed", True, lambda values: spread(*values), "step_seconds"),
+        row("a step, recomputed, s", True, lambda values: spread(*values), "step_seconds"),
         row("build, s", False, number, "build_seconds"),
         row("tracing and compiling, s", False, number, "first_step_seconds"),
-        row("the same, recomputed", True, number, "first_step_seconds"),
+        row("tracing and compiling, recomputed, s", True, number, "first_step_seconds"),
         row("parameters", False, "{:,}".format, "parameters"),
     ]
     return table(["layers", *map(str, layers)], rows)
