@@ -6,8 +6,9 @@ ALBERT-base with all layers shared, in float32; L layers, of the same parameters
 measurement is a process of its own, so that nothing has been compiled.
 
 A JSON line each: `build_seconds`, `first_step_seconds` as in `step_costs`; and for the depths of
-`--memory` three steps on whole rows after it: `step_seconds`, their median, least and most, and
-`step_mb`, the most that tensors take beside the weights and moments that are there before.
+`--memory` four steps on whole rows after it: `step_seconds`, the median, least and most of the last
+three, and `step_mb`, the most that tensors take beside the weights and moments that are there
+before.
 
 Seconds are of this process on all its cores together, so a busy machine hardly changes them.
 """
@@ -46,11 +47,11 @@ def main(argv=None):
 
 
 def measured(layers, memory, rows, length, recompute):
-    shapes = [(rows, length)] * REPEATS if memory else []
+    shapes = [(rows, length)] * (1 + REPEATS) if memory else []
     of_model, steps = step_costs("base", layers[0], recompute, shapes)
     result = {"benchmark": "depth", "layers": layers[0], "recompute": recompute, **of_model}
     if steps:
-        seconds = [step["processor_seconds"] for step in steps]
+        _, *seconds = (step["processor_seconds"] for step in steps)
         result |= {
             "shape": f"{rows}x{length}",
             "step_seconds": [round(f(seconds), 2) for f in (statistics.median, min, max)],

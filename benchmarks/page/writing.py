@@ -19,10 +19,10 @@ _HEAD = """\
 `make bench` measures all of this, in about {minutes} minutes on two quiet cores, with the peers
 in an environment of their own (3.4 GB), and writes this page. Each part can be measured alone by
 the command beside it, in that environment or by `make bench NAMES="depth scaling"`. What this
-revision has measured on this machine is kept, so it goes on where it was stopped. `python -m
-benchmarks --page` only writes the page again, from the lines in `benchmarks/results/`. Where a
-part needs data, it reads the texts in `ALBERT_KERAS_DATA`; `--help` of its module says how to
-name others.
+revision has measured on this machine is kept, so it goes on where it was stopped.
+`python -m benchmarks --page` only writes the page again, from the lines in `benchmarks/results/`.
+Where a part needs data, it reads the texts in `ALBERT_KERAS_DATA`; `--help` of its module says
+how to name others.
 
 A value with two in brackets is the median with the least and the greatest. Ratios are of one run.
 """
@@ -71,7 +71,8 @@ def _section(name: str, section: Section, result: Result, newest: Mapping[str, s
     minutes = BENCHMARKS[name].minutes
     parts = [
         f"## {section.title}",
-        f"`python -m benchmarks {name}`, about {minutes} minutes. {section.text}",
+        section.text,
+        f"`python -m benchmarks {name}`, about {minutes} minutes.",
     ]
     if result.failed:
         failed = result.failed
