@@ -1,10 +1,11 @@
-"""What a folder of ours holds, and what a model in it costs."""
+"""What a folder of ours holds."""
 
 from pathlib import Path
 from typing import Any
 
-from albert_keras.checkpoint_folder import find_checkpoint, find_tokenizer
-from albert_keras.checkpoints import load_albert, load_head
+from albert_keras.checkpoint_folder import CONFIG, find_checkpoint, find_tokenizer
+from albert_keras.checkpoints import load_albert, load_config, load_head
+from albert_keras.config import AlbertConfig
 from albert_keras.data.manifest import MANIFEST, read_manifest
 from albert_keras.json_file import read_json
 from albert_keras.model import config_of, encoder_of
@@ -37,7 +38,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         return _export(path)
     if (path / SETTINGS).is_file():
         return _run(path)
-    if (path / "config.json").is_file() or (path / MODEL / "config.json").is_file():
+    if (path / CONFIG).is_file() or (path / MODEL / CONFIG).is_file():
         return _checkpoint(find_checkpoint(path))
     if path.is_file() or find_vocabulary(path):
         return _vocabulary(Tokenizer.load(path))
@@ -45,6 +46,19 @@ def describe(path: str | Path) -> dict[str, Any]:
         "inspect knows vocabularies, records, runs, checkpoints and exports. Received: "
         f"{path}, which {'is none of them' if path.exists() else 'does not exist'}."
     )
+
+
+def config_in(path: str | Path) -> AlbertConfig | None:
+    """The config of the model in a checkpoint folder or a run, also of a pretraining that goes on;
+    None where there is none yet, or something else."""
+    path = Path(path)
+    for folder in (path, path / MODEL):
+        if (folder / CONFIG).is_file():
+            return load_config(folder)
+    if (path / SETTINGS).is_file():
+        fields = run_settings(path)["settings"].get("config")
+        return None if fields is None else AlbertConfig.from_dict(fields)
+    return None
 
 
 def pieces(path: str | Path, text: str) -> list[tuple[str, int, int, int]]:

@@ -15,6 +15,7 @@ from albert_keras.cli import (
     data,
     evaluation,
     finetuning,
+    inspection,
     prediction,
     pretraining,
     server,
@@ -63,7 +64,7 @@ for command in (
     server.serve,
     server.serving_config,
     conversion.convert,
-    serving.inspect,
+    inspection.inspect,
 ):
     app.command()(as_command(command))
 
