@@ -1,4 +1,4 @@
-"""The matrix-multiply floor of ALBERT-base's training step, and the batch that every library gets."""
+"""The floor of ALBERT-base's training step, and the batch that every library gets."""
 
 from albert_keras.analysis.floor import product_flops_per_second
 from albert_keras.analysis.flops import forward_flops

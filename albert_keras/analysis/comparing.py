@@ -23,7 +23,7 @@ def speedups_by_flops(length: int = PAPER_LENGTH) -> dict[str, float]:
     matrix products of another width run at another speed.
 
     >>> round(speedups_by_flops()["bert-base"], 2)
-    3.52
+    3.38
     """
     masked = Setting(length=length).masked
     flops = {

@@ -9,7 +9,7 @@ from albert_keras.analysis.comparing import (
     equal_steps,
     speedups_by_flops,
 )
-from albert_keras.analysis.costs import Costs, costs_of
+from albert_keras.analysis.costs import costs_of
 from albert_keras.analysis.measuring import Measured, available_bytes, measured
 from albert_keras.analysis.memory import PEAK
 from albert_keras.analysis.parameters import bert_of

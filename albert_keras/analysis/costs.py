@@ -1,4 +1,4 @@
-"""costs_of: what a configuration takes to train, to keep and to ask, computed from its numbers alone.
+"""costs_of: what a configuration takes to train, to keep and to ask, from its numbers alone.
 
 Without TensorFlow, in no time. `measuring` runs a configuration instead.
 """

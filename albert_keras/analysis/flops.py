@@ -1,10 +1,10 @@
 """Floating-point operations of a configuration: those of its matrix products.
 
 A product of (m, k) and (k, n) counts 2 m k n, a multiplication and an addition each. What is done
-element by element (biases, GELU, LayerNorm, softmax, the optimizer) is left out: in the paper's sizes
-it is less than a hundredth. So are lookups, which are gathers here; see `one_hot_flops`.
+element by element (biases, GELU, LayerNorm, softmax, the optimizer) is left out, in the paper's
+sizes less than a hundredth. So are lookups, which are gathers here; see `one_hot_flops`.
 
-TensorFlow's profiler, which counts the operations of a graph, agrees; a test holds it.
+TensorFlow's profiler counts the same products in the graph of a step; a test holds it.
 """
 
 from albert_keras.analysis.parameters import has_projection
@@ -24,7 +24,7 @@ def forward_flops(config: AlbertConfig, length: int, masked: int = 0) -> dict[st
 
     >>> from albert_keras.config import PRESETS
     >>> sum(forward_flops(PRESETS["base"], 128).values()) // 128  # a piece
-    175070464
+    174793728
     """
     hidden, embedding = config.hidden_size, config.embedding_size
     layers, vocabulary = config.num_hidden_layers, config.vocab_size

@@ -1,7 +1,7 @@
 """measured: what a configuration takes here, in time and memory, by running it.
 
 Each measurement is a process of its own, in which nothing has been compiled and no other model has
-left memory behind: `python -m albert_keras.analysis.measuring` with a JSON object on standard input.
+left memory behind: `python -m albert_keras.analysis.measuring`, with JSON on standard input.
 """
 
 import dataclasses

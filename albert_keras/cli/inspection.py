@@ -142,8 +142,8 @@ def _show_tables(tables):
 
 
 def _show_rows(title, columns, rows):
-    """A table on a terminal; elsewhere, where it would be cut to a width, a line for each row, below
-    one of the names of the columns if they have any."""
+    """A table on a terminal; elsewhere, where it would be cut to a width, a line for each row,
+    below one of the columns' names if they have any."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
