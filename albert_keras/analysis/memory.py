@@ -1,7 +1,12 @@
 """Memory of a training step and of an answer, in bytes, from the numbers of a configuration.
 
-What the layers keep for the gradient is known from their code (`layers/`): one kernel for GELU,
-LayerNorm and softmax each, so that nothing lies between, and of attention one number a query.
+What a layer keeps for its gradient is known from the code of `layers/`: one kernel each for GELU,
+LayerNorm and softmax, so that nothing that lies between is kept, and of attention one number a query
+instead of its probabilities. A step is as large as its larger half: the backward pass at its first or
+its last layer, or the update.
+
+The tests and the README have what was measured beside what is predicted here; with dropout nothing
+was measured.
 """
 
 from albert_keras.analysis.parameters import parameters_of
@@ -9,12 +14,128 @@ from albert_keras.analysis.setting import Setting
 from albert_keras.config import AlbertConfig
 
 PEAK = "peak"
+# TensorFlow's allocator gives a piece of memory of up to twice the size that was asked for. Measured
+# with oneDNN's on a CPU: 1.04 to 1.20 of what tensors have, over the runs of the README.
+_ROUNDING = 0.12
 _FLOAT32 = 4
 
 
 def training_memory(config: AlbertConfig, setting: Setting) -> dict[str, int]:
-    return {PEAK: 0}
+    """Bytes of a step of pretraining with LAMB or AdamW on one device.
+
+    Returns:
+        weights, both moments and whole gradients; "activations" that wait for the backward pass;
+        "logits", those of the masked positions and their gradient; "weights as read", joined or
+        cast; "one layer at work", what its gradient needs for a moment; "backward pass" and
+        "update", the most that each takes beside weights and moments; "rounding" by the allocator;
+        and the peak, of all of it.
+    """
+    size = _bytes(setting)
+    parameters = parameters_of(config)
+    weights = _FLOAT32 * sum(parameters.values())
+    table = config.vocab_size * config.embedding_size
+    blocks = [_FLOAT32 * parameters[part] for part in ("attention", "feed-forward")]
+    counts = [max(half) + 1 for half in config.sharing_pattern]
+    one_block = sum(block // count for block, count in zip(blocks, counts, strict=True))
+
+    rows = setting.pieces * config.hidden_size * size
+    layer = _kept_by_a_layer(config, setting)
+    layers = config.num_hidden_layers * (rows if setting.recompute else layer)
+    embeddings = 3 * _FLOAT32 * setting.pieces * config.embedding_size + rows
+    logits = setting.batch * setting.masked * config.vocab_size
+    # Recomputation orders the step so that the logits themselves are still there.
+    logits *= size + (_FLOAT32 if setting.recompute else 0)
+    read = _weights_as_read(config, setting)
+    work = _attention_at_work(config, setting) + 2 * rows
+    if setting.recompute:
+        work += layer + one_block
+    # In 16 bits the table's gradient is there in both types.
+    table_gradient = table * (_FLOAT32 if size == _FLOAT32 else _FLOAT32 + size)
+
+    first = layers + embeddings + logits + read + work + table_gradient
+    # A layer further on, its activations have gone and its gradients have come; and so on.
+    freed = layers // config.num_hidden_layers
+    shared = one_block - freed
+    last = sum(blocks) - layers
+    backward = first + (0 if setting.recompute else max(0, shared, last))
+    # New weights and moments of one variable at a time; the largest is a table or a block's kernel.
+    largest = max(table, config.hidden_size * config.intermediate_size)
+    update = weights + 3 * _FLOAT32 * largest
+    whole = 3 * weights + max(backward, update)
+    return {
+        "weights": weights,
+        "moments": 2 * weights,
+        "gradients": weights,
+        "activations": layers + embeddings,
+        "logits": logits,
+        "weights as read": read,
+        "one layer at work": work,
+        "backward pass": backward,
+        "update": update,
+        "rounding": round(_ROUNDING * whole),
+        PEAK: round((1 + _ROUNDING) * whole),
+    }
 
 
 def inference_memory(config: AlbertConfig, setting: Setting) -> dict[str, int]:
-    return {PEAK: 0}
+    """Bytes of an encoder's answer to a batch: its weights, as they are and as read, the largest
+    moment of a layer, the rounding of what is not weights, and the peak."""
+    size, pieces = _bytes(setting), setting.pieces
+    parameters = parameters_of(config)
+    heads = parameters["masked-word head"] + parameters["pair head"]
+    weights = _FLOAT32 * (sum(parameters.values()) - heads)
+    rows = pieces * config.hidden_size * size
+    scores = setting.batch * config.num_attention_heads * setting.length**2
+    attention = scores * (_FLOAT32 if size == _FLOAT32 else _FLOAT32 + size) + 5 * rows
+    # GELU's steps, in float32: its input and one or two more.
+    steps = 1 if config.hidden_act == "relu" else 2 if size == _FLOAT32 else 3
+    ffn = pieces * config.intermediate_size * steps * _FLOAT32 + rows
+    read, work = _weights_as_read(config, setting, table=False), max(attention, ffn)
+    return {
+        "weights": weights,
+        "weights as read": read,
+        "one layer at work": work,
+        "rounding": round(_ROUNDING * (read + work)),
+        PEAK: weights + round((1 + _ROUNDING) * (read + work)),
+    }
+
+
+def _bytes(setting):
+    return _FLOAT32 if setting.policy == "float32" else 2
+
+
+def _kept_by_a_layer(config, setting):
+    """What waits for the backward pass of one layer."""
+    size, hidden = _bytes(setting), config.hidden_size
+    # Its input; query, key and value; the heads' outputs side by side; the outputs of both halves,
+    # before their LayerNorm; what stands between the halves.
+    a_piece = (8 * hidden + 2 * config.intermediate_size) * size
+    # The context, by head, is kept in float32 for the mean of a query's gradients.
+    a_piece += hidden * _FLOAT32
+    dropped = size + 1  # the output, and a mask of bytes
+    if config.hidden_dropout_prob:
+        a_piece += 2 * hidden * dropped
+    queries = setting.pieces * config.num_attention_heads
+    if config.attention_probs_dropout_prob:
+        attention = queries * setting.length * (size + dropped)
+    else:
+        attention = queries * _FLOAT32
+    return setting.pieces * a_piece + attention
+
+
+def _attention_at_work(config, setting):
+    """The gradient of one layer's attention: scores and probabilities, and their gradients."""
+    scores = setting.batch * config.num_attention_heads * setting.length**2
+    inner = setting.pieces * config.intermediate_size
+    return max(4 * scores, 2 * inner) * _bytes(setting)
+
+
+def _weights_as_read(config, setting, table=True):
+    """Kernels of query, key and value side by side; in 16 bits every kernel is cast."""
+    parts = parameters_of(config)
+    blocks = max(config.sharing_pattern.attention) + 1
+    joined = blocks * 3 * config.hidden_size**2
+    if setting.policy == "float32":
+        return _FLOAT32 * joined
+    cast = blocks * config.hidden_size**2 + parts["feed-forward"]
+    return 2 * (joined + cast + (parts["token table"] if table else 0))
