@@ -16,7 +16,7 @@ from albert_keras.config import AlbertConfig
 PEAK = "peak"
 # TensorFlow's allocator gives a piece of memory of up to twice the size that was asked for. Measured
 # with oneDNN's on a CPU: 1.04 to 1.20 of what tensors have, over the runs of the README.
-_ROUNDING = 0.12
+_ROUNDING, _ANSWER_ROUNDING = 0.1, 0.15
 _FLOAT32 = 4
 
 
@@ -34,9 +34,10 @@ def training_memory(config: AlbertConfig, setting: Setting) -> dict[str, int]:
     parameters = parameters_of(config)
     weights = _FLOAT32 * sum(parameters.values())
     table = config.vocab_size * config.embedding_size
-    blocks = [_FLOAT32 * parameters[part] for part in ("attention", "feed-forward")]
+    blocks = [parameters[part] for part in ("attention", "feed-forward")]
     counts = [max(half) + 1 for half in config.sharing_pattern]
-    one_block = sum(block // count for block, count in zip(blocks, counts, strict=True))
+    # Gradients of shared weights are summed in the type of the layers.
+    one_block = size * sum(block // count for block, count in zip(blocks, counts, strict=True))
 
     rows = setting.pieces * config.hidden_size * size
     layer = _kept_by_a_layer(config, setting)
@@ -46,9 +47,16 @@ def training_memory(config: AlbertConfig, setting: Setting) -> dict[str, int]:
     # Recomputation orders the step so that the logits themselves are still there.
     logits *= size + (_FLOAT32 if setting.recompute else 0)
     read = _weights_as_read(config, setting)
-    work = _attention_at_work(config, setting) + 2 * rows
+    inner = setting.pieces * config.intermediate_size * size
+    scores = setting.batch * config.num_attention_heads * setting.length**2 * size
+    # Two of its width in the gradient of GELU; scores, probabilities and the gradients of both in
+    # that of attention.
+    ffn, attention = 2 * inner, 4 * scores
     if setting.recompute:
-        work += layer + one_block
+        # All that the layer keeps is there, but for what its second half has done with. Gradients
+        # of its weights stand beside the sums that they will be added to.
+        ffn, attention = layer + ffn + one_block, layer - 2 * inner + attention + 2 * one_block
+    work = max(ffn, attention) + 2 * rows
     # In 16 bits the table's gradient is there in both types.
     table_gradient = table * (_FLOAT32 if size == _FLOAT32 else _FLOAT32 + size)
 
@@ -56,7 +64,7 @@ def training_memory(config: AlbertConfig, setting: Setting) -> dict[str, int]:
     # A layer further on, its activations have gone and its gradients have come; and so on.
     freed = layers // config.num_hidden_layers
     shared = one_block - freed
-    last = sum(blocks) - layers
+    last = _FLOAT32 * sum(blocks) - layers
     backward = first + (0 if setting.recompute else max(0, shared, last))
     # New weights and moments of one variable at a time; the largest is a table or a block's kernel.
     largest = max(table, config.hidden_size * config.intermediate_size)
@@ -95,8 +103,8 @@ def inference_memory(config: AlbertConfig, setting: Setting) -> dict[str, int]:
         "weights": weights,
         "weights as read": read,
         "one layer at work": work,
-        "rounding": round(_ROUNDING * (read + work)),
-        PEAK: weights + round((1 + _ROUNDING) * (read + work)),
+        "rounding": round(_ANSWER_ROUNDING * (read + work)),
+        PEAK: weights + round((1 + _ANSWER_ROUNDING) * (read + work)),
     }
 
 
@@ -121,13 +129,6 @@ def _kept_by_a_layer(config, setting):
     else:
         attention = queries * _FLOAT32
     return setting.pieces * a_piece + attention
-
-
-def _attention_at_work(config, setting):
-    """The gradient of one layer's attention: scores and probabilities, and their gradients."""
-    scores = setting.batch * config.num_attention_heads * setting.length**2
-    inner = setting.pieces * config.intermediate_size
-    return max(4 * scores, 2 * inner) * _bytes(setting)
 
 
 def _weights_as_read(config, setting, table=True):
