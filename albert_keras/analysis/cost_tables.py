@@ -64,7 +64,7 @@ def cost_tables(models: Models, setting: Setting) -> list[Table]:
 
     return [
         Table(
-            "parameters",
+            "parameters by part",
             columns,
             [
                 *rows("parameters", _whole),
@@ -124,11 +124,8 @@ def measured_tables(models: Models, setting: Setting) -> Iterator[Table]:
             ("training", predicted.training_row_flops, predicted.training_memory),
             ("inference", predicted.inference_row_flops, predicted.inference_memory),
         ):
-            columns, peak, free = (
-                ["predicted", "measured", "ratio"],
-                memory[PEAK],
-                available_bytes(),
-            )
+            columns = ["predicted", "measured", "ratio"]
+            peak, free = memory[PEAK], available_bytes()
             if free is not None and free < peak:
                 row = ["peak of the tensors, MB", _megabytes(peak), "not run", ""]
                 rows = [row, ["free memory, MB", "", _megabytes(free), ""]]
