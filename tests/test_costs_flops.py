@@ -26,9 +26,9 @@ def profiled(function, *arguments):
     with contextlib.redirect_stdout(io.StringIO()):
         found = profiler.profile(graph, cmd="op", options=options.with_empty_output().build())
     each, node = {}, found
-    while node.children:
+    while node.children:  # one below the other
         (node,) = node.children
-        each[node.name] = node.total_float_ops - sum(c.total_float_ops for c in node.children)
+        each[node.name] = node.float_ops
     products = sum(count for name, count in each.items() if name in PRODUCTS)
     return products, found.total_float_ops
 

@@ -1,5 +1,6 @@
 """What configurations cost, as tables of text: a model beside the BERT of the same L and H."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from albert_keras.analysis.comparing import (
 )
 from albert_keras.analysis.costs import costs_of
 from albert_keras.analysis.measuring import Measured, available_bytes, measured
-from albert_keras.analysis.memory import PEAK
+from albert_keras.analysis.memory import PEAK, training_memory
 from albert_keras.analysis.parameters import bert_of
 from albert_keras.analysis.setting import Setting
 from albert_keras.config import AlbertConfig
@@ -89,7 +90,11 @@ def cost_tables(models: Models, setting: Setting) -> list[Table]:
                 row("if lookups were one-hot products, more", lambda c: c.one_hot_flops, a_piece),
             ],
         ),
-        Table(f"memory of training, MB, {shape}", columns, rows("training_memory", _megabytes)),
+        Table(
+            f"memory of training, MB, {shape}",
+            columns,
+            [*rows("training_memory", _megabytes), *_the_other_way(models, setting)],
+        ),
         Table(f"memory of inference, MB, {shape}", columns, rows("inference_memory", _megabytes)),
         Table(
             "on disk and between devices, MB",
@@ -101,6 +106,17 @@ def cost_tables(models: Models, setting: Setting) -> list[Table]:
             ],
         ),
         _paper_table(),
+    ]
+
+
+def _the_other_way(models, setting):
+    """Rows of the same training with recomputation, or without where it is with."""
+    setting = dataclasses.replace(setting, recompute=not setting.recompute)
+    how = "recomputed" if setting.recompute else "not recomputed"
+    found = [training_memory(config, setting) for config in models.values()]
+    return [
+        [f"{name}, {how}", *(_megabytes(memory[name]) for memory in found)]
+        for name in ("activations", PEAK)
     ]
 
 

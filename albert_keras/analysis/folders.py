@@ -7,7 +7,7 @@ from albert_keras.checkpoint_folder import CONFIG, find_checkpoint, find_tokeniz
 from albert_keras.checkpoints import load_albert, load_config, load_head
 from albert_keras.config import AlbertConfig
 from albert_keras.data.manifest import MANIFEST, read_manifest
-from albert_keras.json_file import read_json
+from albert_keras.json_file import check_object, read_json
 from albert_keras.model import config_of, encoder_of
 from albert_keras.run_folder import MODEL, SCORES, SETTINGS, STATE, run_recipe, run_settings
 from albert_keras.served_folder import SAVED_MODEL, versions_in
@@ -57,7 +57,9 @@ def config_in(path: str | Path) -> AlbertConfig | None:
             return load_config(folder)
     if (path / SETTINGS).is_file():
         fields = run_settings(path)["settings"].get("config")
-        return None if fields is None else AlbertConfig.from_dict(fields)
+        if fields is not None:
+            check_object(fields, f"{path / SETTINGS}: `config`")
+            return AlbertConfig.from_dict(fields)
     return None
 
 
