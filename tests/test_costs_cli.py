@@ -76,7 +76,7 @@ def test_a_checkpoint_shows_what_it_holds_and_what_it_costs(here, albert_keras):
     assert rows["parameters"] == [f"{whole:,}"]
     assert rows["with the heads of pretraining"][0] == f"{whole:,}"
     # Sharing changes no FLOPs.
-    assert rows["to saved"] == ["10", "10"] and rows["to tiny"] == ["10", "10"]
+    assert rows["10 of saved"] == ["10", "10"] == rows["10 of tiny"]
 
 
 def test_a_run_that_goes_on_shows_its_costs_as_well(here, albert_keras):
@@ -105,9 +105,9 @@ def test_equal_steps_by_flops_and_by_time(here, albert_keras, runs):
     rows = rows_of(out)
     one, other = (costs_of(PRESETS[name]).training_row_flops for name in ("base", "bert-base"))
     assert code == 0
-    assert rows["to bert-base"] == [f"{round(1000 * other / one):,}", "1,000"]
+    assert rows["1,000 of bert-base"] == [f"{round(1000 * other / one):,}", "1,000"]
     # Twelve layers, and twenty-four of a second each.
-    assert rows["to large"] == ["2,000", "1,000"]
+    assert rows["1,000 of large"] == ["2,000", "1,000"]
     assert [(config, training) for config, _, training in runs] == [
         (PRESETS["base"], True),
         (PRESETS["large"], True),

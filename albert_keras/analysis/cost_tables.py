@@ -10,7 +10,7 @@ from albert_keras.analysis.comparing import (
     equal_steps,
     speedups_by_flops,
 )
-from albert_keras.analysis.costs import costs_of
+from albert_keras.analysis.costs import can_recompute, costs_of
 from albert_keras.analysis.measuring import Measured, available_bytes, measured
 from albert_keras.analysis.memory import PEAK, training_memory
 from albert_keras.analysis.parameters import bert_of
@@ -111,6 +111,8 @@ def cost_tables(models: Models, setting: Setting) -> list[Table]:
 
 def _the_other_way(models, setting):
     """Rows of the same training with recomputation, or without where it is with."""
+    if not all(map(can_recompute, models.values())):
+        return []
     setting = dataclasses.replace(setting, recompute=not setting.recompute)
     how = "recomputed" if setting.recompute else "not recomputed"
     found = [training_memory(config, setting) for config in models.values()]
@@ -190,8 +192,8 @@ def _matched(what: str, models: Models, steps: int, cost: Callable[[AlbertConfig
         f"training steps of equal {what}",
         [one, other],
         [
-            [f"to {one}", f"{steps:,}", f"{equal_steps(steps, first, second):,}"],
-            [f"to {other}", f"{equal_steps(steps, second, first):,}", f"{steps:,}"],
+            [f"{steps:,} of {one}", f"{steps:,}", f"{equal_steps(steps, first, second):,}"],
+            [f"{steps:,} of {other}", f"{equal_steps(steps, second, first):,}", f"{steps:,}"],
         ],
     )
 

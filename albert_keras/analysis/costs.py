@@ -54,6 +54,11 @@ class Costs:
         return sum(self.inference_flops.values())
 
 
+def can_recompute(config: AlbertConfig) -> bool:
+    """Whether its layers can be computed again: a second dropout would be another one."""
+    return not (config.hidden_dropout_prob or config.attention_probs_dropout_prob)
+
+
 def costs_of(config: AlbertConfig, setting: Setting | None = None) -> Costs:
     """What `config` costs in `setting` (default: as `Setting()` says).
 
@@ -73,7 +78,7 @@ def costs_of(config: AlbertConfig, setting: Setting | None = None) -> Costs:
             f"`length` must be at most the model's {config.max_position_embeddings} positions. "
             f"Received: {setting.length}."
         )
-    if setting.recompute and (config.hidden_dropout_prob or config.attention_probs_dropout_prob):
+    if setting.recompute and not can_recompute(config):
         raise ValueError(
             "`recompute` needs a model without dropout. Received: "
             f"hidden_dropout_prob {config.hidden_dropout_prob} and attention_probs_dropout_prob "
