@@ -38,7 +38,9 @@ def runs(monkeypatch):
 
 
 def rows_of(out):
-    return {line.split("\t")[0]: line.split("\t")[1:] for line in out.splitlines()}
+    """Values by the name of their row, the first one of a name that several tables have."""
+    rows = [line.split("\t") for line in out.splitlines()]
+    return {name: values for name, *values in reversed(rows)}
 
 
 def test_a_preset_is_shown_beside_its_bert(here, albert_keras):

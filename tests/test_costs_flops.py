@@ -73,8 +73,9 @@ def test_a_small_model_has_the_flops_that_the_profiler_counts(fields, recompute)
     check(config, Setting(batch=3, length=40, recompute=recompute))
 
 
-def test_base_has_the_flops_that_the_profiler_counts():
-    check(PRESETS["base"], Setting(batch=16, length=128))
+@pytest.mark.parametrize("batch,length", [(16, 128), (4, 512)])
+def test_base_has_the_flops_that_the_profiler_counts(batch, length):
+    check(PRESETS["base"], Setting(batch, length))
 
 
 def test_so_has_the_bert_of_a_size():
