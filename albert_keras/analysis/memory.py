@@ -35,14 +35,15 @@ def training_memory(config: AlbertConfig, setting: Setting) -> dict[str, int]:
     parameters = parameters_of(config)
     weights = _FLOAT32 * sum(parameters.values())
     table = config.vocab_size * config.embedding_size
-    blocks = [parameters[part] for part in ("attention", "feed-forward")]
-    counts = [max(half) + 1 for half in config.sharing_pattern]
-    # Gradients of shared weights are summed in the type of the layers.
-    one_block = size * sum(block // count for block, count in zip(blocks, counts, strict=True))
+    depth = config.num_hidden_layers
+    # Of each half a block's gradient, in the type of the layers, and how many blocks there are.
+    halves = zip(("attention", "feed-forward"), config.sharing_pattern, strict=True)
+    halves = [(size * parameters[part] // (max(half) + 1), max(half) + 1) for part, half in halves]
+    one_block = sum(block for block, _ in halves)
 
     rows = setting.pieces * config.hidden_size * size
     layer = _kept_by_a_layer(config, setting)
-    layers = config.num_hidden_layers * (rows if setting.recompute else layer)
+    layers = depth * (rows if setting.recompute else layer)
     embeddings = 3 * _FLOAT32 * setting.pieces * config.embedding_size + rows
     logits = setting.batch * setting.masked * config.vocab_size
     # Recomputation orders the step so that the logits themselves are still there.
@@ -62,11 +63,10 @@ def training_memory(config: AlbertConfig, setting: Setting) -> dict[str, int]:
     table_gradient = table * (_FLOAT32 if size == _FLOAT32 else _FLOAT32 + size)
 
     first = layers + embeddings + logits + read + work + table_gradient
-    # A layer further on, its activations have gone and its gradients have come; and so on.
-    freed = layers // config.num_hidden_layers
-    shared = one_block - freed
-    last = _FLOAT32 * sum(blocks) - layers
-    backward = first + (0 if setting.recompute else max(0, shared, last))
+    # At the last layer what layers kept has gone. Instead there is each layer's share of the
+    # gradients: those of weights that are shared wait for one another, and for their sum.
+    shares = sum(block * (depth + (count if count < depth else 0)) for block, count in halves)
+    backward = first + (0 if setting.recompute else max(0, shares - layers))
     # New weights and moments of one variable at a time; the largest is a table or a block's kernel.
     largest = max(table, config.hidden_size * config.intermediate_size)
     update = weights + 3 * _FLOAT32 * largest
