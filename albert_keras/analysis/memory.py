@@ -26,8 +26,8 @@ def training_memory(config: AlbertConfig, setting: Setting) -> dict[str, int]:
 
     Returns:
         weights, both moments and whole gradients; "activations" that wait for the backward pass;
-        "logits", those of the masked positions and their gradient; "weights as read", joined or
-        cast; "one layer at work", what its gradient needs for a moment; "backward pass" and
+        "logits", the gradient of those of the masked positions; "weights as read", joined or cast;
+        "one layer at work", what its gradient needs for a moment; "backward pass" and
         "update", the most that each takes beside weights and moments; "rounding" by the allocator;
         and the peak, of all of it.
     """
@@ -45,9 +45,7 @@ def training_memory(config: AlbertConfig, setting: Setting) -> dict[str, int]:
     layer = _kept_by_a_layer(config, setting)
     layers = depth * (rows if setting.recompute else layer)
     embeddings = 3 * _FLOAT32 * setting.pieces * config.embedding_size + rows
-    logits = setting.batch * setting.masked * config.vocab_size
-    # Recomputation orders the step so that the logits themselves are still there.
-    logits *= size + (_FLOAT32 if setting.recompute else 0)
+    logits = setting.batch * setting.masked * config.vocab_size * size
     read = _weights_as_read(config, setting)
     inner = setting.pieces * config.intermediate_size * size
     scores = setting.batch * config.num_attention_heads * setting.length**2 * size
