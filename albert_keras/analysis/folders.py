@@ -29,7 +29,7 @@ def describe(path: str | Path) -> dict[str, Any]:
 
     >>> save_albert(build_albert("tiny"), "my-albert")
     >>> describe("my-albert")["parameters"]
-    15352
+    9384
     """
     path = Path(path)
     if (path / MANIFEST).is_file():
