@@ -306,31 +306,20 @@ def test_the_loss_of_a_task_is_mixed_and_logged_as_without_a_teacher(tmp_path):
     task, _, rows = prepared("rte", tmp_path)
     save_teacher(task, tmp_path / "teacher")
     one = tf.distribute.get_strategy()
-    ends = []
-    for weight in (None, 0.0, 0.75):
-        chosen = None
-        if weight is not None:
-            chosen = load_teacher(tmp_path / "teacher", small_tokenizer(), weight=weight)
+    batches = training_batches(task, rows, RECIPE, one)(0).take(1)
+    ((inputs, targets),) = batches
+    for weight in (0.0, 0.75):
+        chosen = load_teacher(tmp_path / "teacher", small_tokenizer(), weight=weight)
         model, trainer = finetuning_run.compiled(task, start(), RECIPE, one, distillation=chosen)
-        inputs, targets = next(iter(training_batches(task, rows, RECIPE, one)(0)))
-        logits = model(inputs)["logits"].numpy()
-        trainer.optimizer.learning_rate = 0.0
-        batches = training_batches(task, rows, RECIPE, one)(0).take(1)
-        logs = trainer.fit(batches, epochs=1, steps_per_epoch=1, verbose=0).history
-        ends.append({name: values[0] for name, values in logs.items()})
-        hard = -np.take_along_axis(
-            numpy_albert.log_softmax(logits), targets["logits"].numpy().reshape(-1, 1), -1
-        )
-        assert ends[-1]["loss"] == pytest.approx(hard.mean(), rel=1e-5)
-        if chosen is None:
-            continue
-        taught = chosen.teacher(inputs)["logits"].numpy()
+        logits, taught = (each(inputs)["logits"].numpy() for each in (model, chosen.teacher))
+        labels = targets["logits"].numpy().reshape(-1, 1)
+        hard = -np.take_along_axis(numpy_albert.log_softmax(logits), labels, -1).mean()
         soft = divergence(taught, logits, 2.0).mean()
-        assert ends[-1]["distillation"] == pytest.approx(soft, rel=1e-4)
-        outputs = trainer(inputs)
-        loss = trainer.compute_loss(inputs, targets, outputs).numpy()
-        expected = (1 - weight) * hard.mean() + weight * soft
-        assert loss == pytest.approx(expected, rel=1e-5)
+        loss = trainer.compute_loss(inputs, targets, trainer(inputs))
+        assert float(loss) == pytest.approx((1 - weight) * hard + weight * soft, rel=1e-5)
+        logs = trainer.fit(batches, epochs=1, steps_per_epoch=1, verbose=0).history
+        assert logs["loss"][0] == pytest.approx(hard, rel=1e-5)
+        assert logs["distillation"][0] == pytest.approx(soft, rel=1e-4)
 
 
 def finetuned(task, data, rows, folder, chosen, recipe=RECIPE, **options):

@@ -146,7 +146,7 @@ def finetune(
     for flag, path in paths.items():
         if path is not None:
             refuse_missing(path, flag)
-    refuse_unused(task, skip_broken=skip_broken)
+    refuse_unused(task, skip_broken=skip_broken, temperature=temperature)
     if evaluate_every is not None and data is None and dev is None:
         raise ValueError(f"--evaluate-every scores --dev. Received: {evaluate_every} without.")
     if seed + 2 * runs >= 2**32:  # restarts take further seeds
@@ -162,6 +162,12 @@ def finetune(
         distill_hidden_weight=distill_hidden_weight,
     )
     teacher = teacher and find_checkpoint(teacher)
+    output_all_layers = to_teach.get("hidden_weight", 0) > 0
+    if output_all_layers and freeze_encoder:
+        raise ValueError(
+            "--distill-hidden-weight trains the layers that --freeze-encoder keeps. Received: "
+            "both. Leave one out."
+        )
     chosen = chosen_recipe(
         task,
         recipe,
@@ -229,8 +235,6 @@ def finetune(
     rows = finetuning_data.encoded_training_rows(
         files.task, sources.train, tokenizer, length, cache
     )
-
-    output_all_layers = to_teach.get("hidden_weight", 0) > 0
 
     def new_encoder():
         if from_scratch:

@@ -298,6 +298,12 @@ def pretrain(
     model, pretrainer, origin = new_model(chosen)
     if origin is not None:
         typer.echo(origin.text)
+    if teacher and objective != Objective.NONE and f"{objective}_distillation" not in model.places:
+        typer.echo(
+            f"note: --teacher was trained for other pairs than {objective}: of it the masked words "
+            "are learned, of pairs the labels.",
+            err=True,
+        )
     reached = pretrain(
         model,
         pretrainer,
