@@ -24,6 +24,15 @@ class DistilledModel(tf.keras.Model):
         teacher: of the student's inputs and outputs, and of the weights of `distillation`.
         soft_loss: takes the targets, the outputs of teacher and student, and the temperature, and
             gives float32 `(B,)`.
+
+    Example:
+
+    >>> student, teacher = (build_classifier(build_albert("tiny"), 2) for _ in range(2))
+    >>> def soft_loss(targets, teacher, student, temperature):
+    ...     return soft_divergence(teacher["logits"], student["logits"], temperature)
+    >>> model = DistilledModel(student, Distillation(teacher, sha256="..."), teacher, soft_loss)
+    >>> loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    >>> model.compile("adam", loss={"logits": loss})
     """
 
     def __init__(
@@ -65,8 +74,8 @@ class DistilledModel(tf.keras.Model):
 
     def train_step(self, batch):
         logs = super().train_step(batch)
-        # Keras 2 has the task's there, Keras 3 the sum.
-        return {**logs, "loss": logs.pop("task_loss")}
+        logs["loss"] = logs.pop("task_loss")  # Keras 2 has that there, Keras 3 the sum
+        return logs
 
     def get_config(self):
         raise NotImplementedError("A DistilledModel is for training. Save the student.")
@@ -85,6 +94,19 @@ class DistilledPretraining(PretrainingModel):
         distillation: its teacher is a model of `build_pretrainer` with an open axis of masked
             positions.
         micro_batches: see `with_pretraining_loss`.
+
+    Example:
+
+    >>> student, teacher = (
+    ...     build_pretrainer(build_albert("tiny", sharing=sharing)) for sharing in ("all", "none")
+    ... )
+    >>> model = DistilledPretraining(student, Distillation(teacher, sha256="..."))
+    >>> model.compile(Lamb(1e-3))
+    >>> [metric.name for metric in model.metrics][-3:]
+    ['mlm_distillation', 'sop_distillation', 'skipped_steps']
+
+    Reference:
+        Sanh et al. 2019, section 3, https://arxiv.org/abs/1910.01108
     """
 
     def __init__(
