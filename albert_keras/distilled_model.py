@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
+from albert_keras.backend import is_keras_3
 from albert_keras.distillation import HIDDEN, Distillation, hidden_error, soft_divergence
 from albert_keras.model import pair_objective_of
 from albert_keras.pretraining_model import PretrainingModel
@@ -47,6 +48,8 @@ class DistilledModel(tf.keras.Model):
             outputs=distillation.student_outputs(student),
             name="albert_distillation",
         )
+        if not is_keras_3():  # which names the metrics by the outputs that they are given
+            self.output_names = student.output_names
         self.distillation, self._soft_loss = distillation, soft_loss
         self._taught = _outputs_of(distillation.teacher_for(student, teacher))
         self._task_mean = tf.keras.metrics.Mean(name="task_loss")
@@ -56,7 +59,7 @@ class DistilledModel(tf.keras.Model):
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, **options):
         chosen, taught = self.distillation, self._taught(x)
-        outputs = {name: value for name, value in y_pred.items() if name != HIDDEN}
+        outputs = _answers(y_pred)
         # Keras makes a replica's share of the mean over all of them.
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
         task = replicas * super().compute_loss(x, y, outputs, sample_weight, **options)
@@ -71,6 +74,9 @@ class DistilledModel(tf.keras.Model):
             self._hidden_mean.update_state(error)
             loss += chosen.hidden_weight * error
         return loss / replicas
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        return super().compute_metrics(x, y, _answers(y_pred), sample_weight)
 
     def train_step(self, batch):
         logs = super().train_step(batch)
@@ -156,6 +162,10 @@ class DistilledPretraining(PretrainingModel):
             hidden = row(hidden_error(taught[HIDDEN], outputs[HIDDEN]), tokens)
         labels = super()._sums_of(outputs, batch)
         return tf.concat([labels, [words, pairs, hidden]], axis=0)
+
+
+def _answers(outputs):
+    return {name: value for name, value in outputs.items() if name != HIDDEN}
 
 
 def _outputs_of(teacher):

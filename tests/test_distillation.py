@@ -294,6 +294,7 @@ def test_every_family_learns_from_a_teacher(tmp_path, name):
     first = trainer.fit(batches.take(1), epochs=1, steps_per_epoch=1, verbose=0).history
     names = {"loss", "distillation"} | ({"hidden_error"} if hidden_weight else set())
     assert names <= set(history) and "task_loss" not in history
+    assert ("accuracy" in history) == (name in ("rte", "race"))
     assert first["distillation"][0] < history["distillation"][0]
     for weight, value in zip(chosen.teacher.weights, before, strict=True):
         np.testing.assert_array_equal(weight, value)
