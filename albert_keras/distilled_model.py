@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
-from albert_keras.backend import is_keras_3
 from albert_keras.distillation import HIDDEN, Distillation, hidden_error, soft_divergence
 from albert_keras.model import pair_objective_of
 from albert_keras.pretraining_model import PretrainingModel
@@ -48,8 +47,8 @@ class DistilledModel(tf.keras.Model):
             outputs=distillation.student_outputs(student),
             name="albert_distillation",
         )
-        if not is_keras_3():  # which names the metrics by the outputs that they are given
-            self.output_names = student.output_names
+        # Of several outputs Keras would put the names before the metrics'.
+        self.output_names = student.output_names
         self.distillation, self._soft_loss = distillation, soft_loss
         self._taught = _outputs_of(distillation.teacher_for(student, teacher))
         self._task_mean = tf.keras.metrics.Mean(name="task_loss")

@@ -35,7 +35,7 @@ MAY_IMPORT = {
     "model": ["config", "layers"],
     "pretraining_model": ["losses", "model", "backend"],
     "distillation": ["model"],
-    "distilled_model": ["distillation", "model", "pretraining_model", "backend"],
+    "distilled_model": ["distillation", "model", "pretraining_model"],
     "answerable_span_head": ["layers"],
     "task_models": ["answerable_span_head", "model", "layers"],
     "span_training": ["model", "task_models"],
