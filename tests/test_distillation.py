@@ -93,8 +93,7 @@ def test_the_temperature_leaves_the_size_of_the_gradient():
 
 
 @both_kerases
-@pytest.mark.parametrize("parts", [1, 2])
-def test_a_pretraining_step_mixes_labels_teacher_and_hidden_states(parts):
+def test_a_pretraining_step_mixes_labels_teacher_and_hidden_states():
     student = pretrainer(1, output_all_layers=True)
     teacher = pretrainer(
         2, output_all_layers=True, num_hidden_layers=2, hidden_size=16, intermediate_size=32
@@ -103,7 +102,7 @@ def test_a_pretraining_step_mixes_labels_teacher_and_hidden_states(parts):
     inputs = batch()
     inputs["padding_mask"][1, 7:] = 0
     before = [weight.numpy() for weight in teacher.weights]
-    model = DistilledPretraining(student, chosen, parts)
+    model = DistilledPretraining(student, chosen, micro_batches=2)
     model.compile(tf.keras.optimizers.SGD(0.0))
     logs = fit(model, inputs)
     answers = [
@@ -204,7 +203,9 @@ def test_a_student_counts_and_saves_its_own_weights_alone(tmp_path):
     model = DistilledPretraining(student, Distillation(teacher, "sha"))
     model.compile(tf.keras.optimizers.Adam())
     fit(model, batch())
-    assert model.count_params() == student.count_params() != teacher.count_params()
+    trained = [{id(weight) for weight in one.trainable_variables} for one in (model, student)]
+    assert trained[0] == trained[1] and teacher.count_params() > student.count_params()
+    assert not {id(weight) for weight in model.weights} & {id(w) for w in teacher.weights}
     checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer)
     path = checkpoint.write(str(tmp_path / "state"))
     shapes = [tuple(shape) for _, shape in tf.train.list_variables(path)]
@@ -282,20 +283,21 @@ def test_every_family_learns_from_a_teacher(tmp_path, name):
     save_teacher(task, tmp_path / "teacher", hidden_size=16, num_hidden_layers=2)
     hidden_weight = 0.0 if name == "race" else 0.5
     chosen = load_teacher(
-        tmp_path / "teacher", small_tokenizer(), weight=0.5, hidden_weight=hidden_weight
+        tmp_path / "teacher", small_tokenizer(), weight=1.0, hidden_weight=hidden_weight
     )
     one = tf.distribute.get_strategy()
-    recipe = dataclasses.replace(RECIPE, dropout=0.1)
+    recipe = dataclasses.replace(RECIPE, total_steps=40)
     begin = start(output_all_layers=hidden_weight > 0)
     model, trainer = finetuning_run.compiled(task, begin, recipe, one, distillation=chosen)
     before = [weight.numpy() for weight in chosen.teacher.weights]
     batches = training_batches(task, rows, recipe, one)(0)
-    history = trainer.fit(batches.take(40), epochs=1, steps_per_epoch=40, verbose=0).history
     first = trainer.fit(batches.take(1), epochs=1, steps_per_epoch=1, verbose=0).history
+    trainer.fit(batches.take(20), epochs=1, steps_per_epoch=20, verbose=0)
+    history = trainer.fit(batches.take(1), epochs=1, steps_per_epoch=1, verbose=0).history
     names = {"loss", "distillation"} | ({"hidden_error"} if hidden_weight else set())
     assert names <= set(history) and "task_loss" not in history
     assert ("accuracy" in history) == (name in ("rte", "race"))
-    assert first["distillation"][0] < history["distillation"][0]
+    assert history["distillation"][0] < 0.8 * first["distillation"][0]
     for weight, value in zip(chosen.teacher.weights, before, strict=True):
         np.testing.assert_array_equal(weight, value)
     save_albert(model, tmp_path / "student", tokenizer=small_tokenizer(), labels=task.labels)
@@ -305,7 +307,7 @@ def test_every_family_learns_from_a_teacher(tmp_path, name):
 @both_kerases
 def test_the_loss_of_a_task_is_mixed_and_logged_as_without_a_teacher(tmp_path):
     task, _, rows = prepared("rte", tmp_path)
-    save_teacher(task, tmp_path / "teacher")
+    save_teacher(task, tmp_path / "teacher", hidden_dropout_prob=0.5)
     one = tf.distribute.get_strategy()
     batches = training_batches(task, rows, RECIPE, one)(0).take(1)
     ((inputs, targets),) = batches
@@ -423,9 +425,8 @@ def test_hidden_states_have_a_name_that_no_head_has():
     assert HIDDEN not in {*pretrainer(1).output, *build_albert("tiny").output}
 
 
-@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_mixed_precision_and_recomputation_train_with_a_teacher(policy):
-    tf.keras.mixed_precision.set_global_policy(policy)
+def test_mixed_precision_and_recomputation_train_with_a_teacher():
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
     try:
         student, teacher = (
             build_pretrainer(build_albert("tiny", output_all_layers=True, recompute=recompute))
@@ -448,5 +449,6 @@ def test_a_regression_is_taught_by_its_own_kind(tmp_path):
     chosen = load_teacher(tmp_path / "teacher", small_tokenizer(), weight=1.0)
     recipe = dataclasses.replace(RECIPE, total_steps=80)
     finetuned(files.task, data, rows, tmp_path / "run", chosen, recipe)
-    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").open()]
+    text = (tmp_path / "run" / "metrics.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
     assert lines[-1]["distillation"] < 0.3 * lines[0]["distillation"]
