@@ -9,12 +9,12 @@
 # Each is pretrained once, then fine-tuned by RUNS (3) seeds with the labels alone and with the
 # teacher. After an interruption repeat the command: what has ended stays as it is.
 #
-# Measured on one core of a shared x86 machine, TensorFlow of the tests, about 25 minutes: accuracy on
-# the demo's 2,262 held-out paragraphs of 11 libraries, at the last step, median (lowest to highest) of
-# three seeds. The teacher (761,611 parameters, pretrained for 8,919 steps; the demo with --minutes 9)
-# has 56.1 %, the most frequent library 13.3 %; an interval of 95 % is +-2 points.
+# Measured with TensorFlow 2.21 on one core of a shared machine, 25 minutes: accuracy on the demo's
+# 2,262 held-out paragraphs of 11 libraries, at the last step, median (lowest to highest) of three
+# seeds. The teacher (760,192 parameters, pretrained for 8,919 steps: the demo with --minutes 9) has
+# 56.1 %, the most frequent library 13.3 %; an interval of 95 % is 2 points to either side.
 #
-#     student     parameters   labels alone            with the teacher
+#     student     of encoder   labels alone            with the teacher
 #     shared      188,480      51.0 % (50.8 to 52.5)   53.9 % (53.1 to 54.5)
 #     unshared    188,423      45.2 % (43.7 to 48.4)   53.4 % (53.0 to 53.6)
 #

@@ -291,9 +291,10 @@ def test_every_family_learns_from_a_teacher(tmp_path, name):
     model, trainer = finetuning_run.compiled(task, begin, recipe, one, distillation=chosen)
     before = [weight.numpy() for weight in chosen.teacher.weights]
     batches = training_batches(task, rows, recipe, one)(0)
-    first = trainer.fit(batches.take(1), epochs=1, steps_per_epoch=1, verbose=0).history
-    trainer.fit(batches.take(20), epochs=1, steps_per_epoch=20, verbose=0)
-    history = trainer.fit(batches.take(1), epochs=1, steps_per_epoch=1, verbose=0).history
+    first, _, history = (
+        trainer.fit(batches.take(steps), steps_per_epoch=steps, verbose=0, shuffle=False).history
+        for steps in (1, 20, 1)
+    )
     names = {"loss", "distillation"} | ({"hidden_error"} if hidden_weight else set())
     assert names <= set(history) and "task_loss" not in history
     assert ("accuracy" in history) == (name in ("rte", "race"))
@@ -320,7 +321,7 @@ def test_the_loss_of_a_task_is_mixed_and_logged_as_without_a_teacher(tmp_path):
         soft = divergence(taught, logits, 2.0).mean()
         loss = trainer.compute_loss(inputs, targets, trainer(inputs))
         assert float(loss) == pytest.approx((1 - weight) * hard + weight * soft, rel=1e-5)
-        logs = trainer.fit(batches, epochs=1, steps_per_epoch=1, verbose=0).history
+        logs = trainer.fit(batches, steps_per_epoch=1, verbose=0, shuffle=False).history
         assert logs["loss"][0] == pytest.approx(hard, rel=1e-5)
         assert logs["distillation"][0] == pytest.approx(soft, rel=1e-4)
 
