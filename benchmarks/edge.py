@@ -28,9 +28,9 @@ import numpy as np
 import tensorflow as tf
 from albert_keras.export.edge import FORMATS, export_edge, load_edge
 
-from albert_keras import Tokenizer, build_albert, load_albert
+from albert_keras import Tokenizer, load_albert
 from albert_keras.checkpoints import load_head
-from albert_keras.task_models import build_classifier
+from benchmarks.random_model import LABELS, random_classifier
 
 THREADS = 2
 SHAPES = ("1x16", "1x64", "1x128", "8x64")
@@ -50,8 +50,8 @@ def main(argv=None):
         model, tokenizer = load_albert(arguments.checkpoint)
         labels = load_head(arguments.checkpoint)["labels"]
     elif Path(arguments.vocabulary).exists():
-        tokenizer, labels = Tokenizer.load(arguments.vocabulary), ["no", "yes"]
-        model = build_classifier(build_albert("base"), len(labels))
+        tokenizer, labels = Tokenizer.load(arguments.vocabulary), LABELS
+        model = random_classifier()
     else:
         parser.error(f"{arguments.vocabulary} is missing: name one, or set ALBERT_KERAS_DATA")
 

@@ -48,7 +48,6 @@ EXPORTS = {
 }
 PEERS = ("hugging-face", "hugging-face-sorted", "hugging-face-compiled")
 PEERS += tuple(f"{name}-unslowed" for name in PEERS) + ("keras-hub", "keras-hub-sorted")
-LABELS = ["no", "yes"]
 
 
 def main(argv=None):
@@ -99,15 +98,12 @@ def make_exports(folder: Path, vocabulary: str, wanted: set[str]) -> None:
         return
     from albert_keras.export.edge import export_edge
 
-    from albert_keras import Tokenizer, build_albert, load_albert, save_albert
+    from albert_keras import Tokenizer, load_albert, save_albert
     from albert_keras.export import export_saved_model
-    from albert_keras.task_models import build_classifier
+    from benchmarks.random_model import LABELS, random_classifier
 
     if not (folder / "model").exists():
-        model = build_classifier(build_albert("base"), len(LABELS))
-        draws = np.random.default_rng(0)  # the same in every run, whatever Keras draws
-        for matrix in (v for v in model.trainable_variables if v.shape.rank > 1):
-            matrix.assign(draws.normal(0, 0.02, matrix.shape))
+        model = random_classifier()
         tokenizer = Tokenizer.load(vocabulary)
         save_albert(
             *(model, folder / "model"), tokenizer=tokenizer, labels=LABELS, max_length=MAX_LENGTH
