@@ -2,13 +2,17 @@
 
 import json
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from albert_keras.export.choosing import with_options
 from albert_keras.export.serving import TEXTS
 
 from albert_keras.export import ServedModel, export_saved_model
+from albert_keras.tasks.race.choices import with_option
 from tests.served_kinds import BUILDERS, LABELS, model_of
 from tests.small_tokenizer import small_tokenizer
 
@@ -233,6 +237,33 @@ def test_options_that_are_missing_are_never_chosen(served):
     assert sum(answers[0]["probabilities"]) == pytest.approx(1, abs=1e-5)
     assert answers[0]["option"] == few[answers[0]["choice"]]
     np.testing.assert_allclose(answers[0]["logits"][:2], answers[1]["logits"][:2], atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("most", [1, 5, 16, 1000])
+def test_an_option_stands_in_its_gaps_as_in_training(most):
+    questions = ["He _ and _ .", "Who\n ran?", "", "_", "_" * 50, "a_b" * 9, "x" * 40 + " _"]
+    options = [" ran ", "Tom  Jones", "a_b", "word " * 20, "x"]
+    found = with_options(
+        tf.constant(questions), tf.constant([options] * len(questions)), most
+    ).numpy()
+    expected = [with_option(question, option) for question in questions for option in options]
+    assert found.tolist() == [text.encode()[-most:] for text in expected]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
+def test_gaps_times_an_option_are_not_joined_beyond_what_is_read():
+    """30,000 of each would be 900 MB."""
+    inputs = tf.constant(["_" * 30_000]), tf.constant([["b" * 30_000]])
+    before = _megabytes("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    [found] = with_options(*inputs, 1000).numpy()
+    assert found == b"b" * 1000
+    assert _megabytes("VmHWM") - before < 200
+
+
+def _megabytes(name):
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition(f"{name}:")[2].split()[0]) / 1024
 
 
 def test_a_tf_example_is_classified_as_its_text(served):
