@@ -30,7 +30,7 @@ from .slices import compute_rows
 def choosing(model, tokenizer, max_length: int) -> Serving:
     """Signatures of a model of `build_multiple_choice`.
 
-        serving_default   context, question string (B,), options string (B, N), N >= 1
+        serving_default   context, question string (B,), options string (B, N)
                           -> choice int32 (B,), from 0; option string (B,), its text; score
                           float32 (B,), its probability; probabilities and logits float32 (B, N)
 
@@ -50,7 +50,9 @@ def choosing(model, tokenizer, max_length: int) -> Serving:
         return assemble_rows(first, second, cls_id=tokenizer.cls_id, sep_id=tokenizer.sep_id)
 
     def answer(context, question, options):
-        options = repair(options)
+        # Without a column of options there is one of none: a choice needs a place.
+        missing = tf.maximum(1 - tf.shape(options)[1], 0)
+        options = repair(tf.concat([options, tf.fill([tf.shape(options)[0], missing], "")], 1))
         rows: Rows = rows_of(context, question, options)
         logits = compute_rows(lambda inputs: _scores(model, inputs), rows, max_length)["logits"]
         logits = tf.reshape(logits, tf.shape(options))
