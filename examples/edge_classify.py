@@ -32,6 +32,10 @@ def main(argv=None):
             f"{arguments.folder} is of the kind {metadata['kind']} with {metadata['vocabulary']}; "
             "this example needs a classifier or a regression with spiece.model"
         )
+    # An argument that is not UTF-8 comes with lone surrogates.
+    arguments.texts = [
+        text.encode(errors="surrogateescape").decode(errors="replace") for text in arguments.texts
+    ]
     if len(arguments.texts) % (1 + metadata["pair"]):
         parser.error("a pair is two texts")
     vocabulary = sentencepiece.SentencePieceProcessor(

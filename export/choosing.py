@@ -30,7 +30,7 @@ from .slices import compute_rows
 def choosing(model, tokenizer, max_length: int) -> Serving:
     """Signatures of a model of `build_multiple_choice`.
 
-        serving_default   context, question string (B,), options string (B, N), N >= 1
+        serving_default   context, question string (B,), options string (B, N)
                           -> choice int32 (B,), from 0; option string (B,), its text; score
                           float32 (B,), its probability; probabilities and logits float32 (B, N)
 
@@ -42,7 +42,7 @@ def choosing(model, tokenizer, max_length: int) -> Serving:
     def rows_of(context, question, options):
         total = tf.shape(options)[1]
         first = tokenizer(tf.strings.substr(context, 0, byte_limit(max_length)))
-        second = tokenizer(_last_bytes(_with_options(question, options), byte_limit(kept)))
+        second = tokenizer(with_options(question, options, byte_limit(kept)))
         second = second[:, -kept:]
         first = tf.gather(first, tf.repeat(tf.range(tf.size(context)), total))
         room = max_length - 3 - tf.cast(second.row_lengths(), tf.int32)
@@ -50,7 +50,9 @@ def choosing(model, tokenizer, max_length: int) -> Serving:
         return assemble_rows(first, second, cls_id=tokenizer.cls_id, sep_id=tokenizer.sep_id)
 
     def answer(context, question, options):
-        options = repair(options)
+        # Without a column of options there is one of none: a choice needs a place.
+        missing = tf.maximum(1 - tf.shape(options)[1], 0)
+        options = repair(tf.concat([options, tf.fill([tf.shape(options)[0], missing], "")], 1))
         rows: Rows = rows_of(context, question, options)
         logits = compute_rows(lambda inputs: _scores(model, inputs), rows, max_length)["logits"]
         logits = tf.reshape(logits, tf.shape(options))
@@ -86,21 +88,33 @@ def _scores(model, inputs):
     return {"logits": model(folded, training=False)["logits"][0]}
 
 
-def _with_options(question, options):
-    """`(B * N,)`, as `with_option` joins them: the option in the place of each "_", or behind."""
+def with_options(question, options, most):
+    """string `(B * N,)`, the last `most` bytes of what `with_option` joins: the option in the place
+    of each "_", or behind.
+
+    Only what can stand in these bytes is joined: a megabyte of "_" with an option as long would be
+    a terabyte.
+    """
     question, options = (_single_spaced(repair(texts)) for texts in (question, options))
     total = tf.shape(options)[1]
-    question = tf.repeat(question, total)
-    options = tf.reshape(options, [-1])
+    has_gap = tf.repeat(tf.strings.regex_full_match(question, "(?s).*_.*"), total)
+    question = tf.repeat(_last_bytes(question, most), total)
+    options = tf.reshape(_last_bytes(options, most), [-1])
     parts = tf.strings.split(question, "_")
     # Behind each part but the last stands the option. A question of no characters has no parts.
     row = parts.value_rowids()
     place = tf.range(tf.size(row, out_type=tf.int64))
-    is_last = tf.equal(place, tf.gather(parts.row_limits(), row) - 1)
-    joined = tf.where(is_last, parts.values, parts.values + tf.gather(options, row))
+    gaps_behind = tf.gather(parts.row_limits(), row) - 1 - place
+    sizes = tf.cast(tf.gather(tf.strings.length(options), row), tf.int64)
+    # Before a part, and its option, whose successors fill the bytes, nothing is seen.
+    is_seen = (gaps_behind - 1) * sizes < most
+    part, row, gaps_behind = (
+        tf.boolean_mask(array, is_seen) for array in (parts.values, row, gaps_behind)
+    )
+    joined = tf.where(tf.equal(gaps_behind, 0), part, part + tf.gather(options, row))
     filled = tf.strings.unsorted_segment_join(joined, row, tf.size(question))
-    has_gap = tf.strings.regex_full_match(question, "(?s).*_.*")
-    return tf.where(has_gap, filled, tf.strings.join([question, options], separator=" "))
+    behind = tf.strings.join([question, options], separator=" ")
+    return _last_bytes(tf.where(has_gap, filled, behind), most)
 
 
 def _single_spaced(texts):

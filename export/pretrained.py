@@ -61,7 +61,8 @@ def pretrained(model, tokenizer, max_length: int) -> Serving:
 
         def guesses(inputs):
             asked = tf.shape(inputs["masked_positions"])[1]
-            logits = outputs_of(inputs)["mlm_logits"][:, :asked]
+            # A model may have more pieces than its tokenizer; those are nobody's answer.
+            logits = outputs_of(inputs)["mlm_logits"][:, :asked, : tokenizer.vocab_size]
             scores, ids = tf.math.top_k(tf.nn.softmax(logits), TOP)
             return {"scores": scores, "ids": ids}
 
@@ -177,7 +178,7 @@ def _guessed(model, tokenizer, text, max_length):
         return np.zeros([0, TOP], object), np.zeros([0, TOP]), np.zeros([0, TOP], bool)
     missing = 0 if slots is None else slots - len(places)
     row["masked_positions"] = np.pad(places, (0, missing))[np.newaxis].astype(np.int32)
-    logits = eagerly(model, row)["mlm_logits"][: len(places)]
+    logits = eagerly(model, row)["mlm_logits"][: len(places), : tokenizer.vocab_size]
     probabilities = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     best = np.argsort(-probabilities, axis=1, kind="stable")[:, : TOP + 1]

@@ -136,9 +136,10 @@ class _Exported(tf.Module):
             concrete = function.get_concrete_function()
             inputs = function.input_signature
             signatures[name] = {
-                "inputs": {spec.name: _described(spec) for spec in inputs},
+                "inputs": {spec.name: dtype_and_shape(spec) for spec in inputs},
                 "outputs": {
-                    output: _described(spec) for output, spec in concrete.structured_outputs.items()
+                    output: dtype_and_shape(spec)
+                    for output, spec in concrete.structured_outputs.items()
                 },
             }
         return signatures
@@ -153,7 +154,8 @@ def raw_variables(model: tf.keras.Model) -> list[tf.Variable]:
     return [v.value if hasattr(tf.keras, "ops") else v for v in model.weights]
 
 
-def _described(spec):
+def dtype_and_shape(spec: tf.TensorSpec) -> list:
+    """What metadata.json says of an input or output; null is any size."""
     return [spec.dtype.name, spec.shape.as_list()]
 
 

@@ -352,6 +352,16 @@ def test_the_example_labels_raw_text_without_tensorflow(format, pair, tmp_path):
         assert float(probability) == pytest.approx(expected.max(), abs=0.05)
 
 
+def test_the_example_takes_an_argument_that_is_not_utf8(tmp_path):
+    _, folder = exported("classify", tmp_path / "phone", "onnx", max_length=48)
+    script = str(ROOT / "examples" / "edge_classify.py")
+    texts = [b"caf\xe9 au lait", "caf\ufffd au lait".encode()]
+    process = subprocess.run([sys.executable, script, str(folder), *texts], capture_output=True)
+    assert process.returncode == 0, process.stderr
+    broken, repaired = process.stdout.decode().splitlines()
+    assert broken == repaired
+
+
 def test_the_example_cuts_numbers_as_training_does(data_folder):
     example = runpy.run_path(str(ROOT / "examples" / "edge_classify.py"))
     from albert_keras.text.tokenizer import Tokenizer

@@ -2,13 +2,17 @@
 
 import json
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from albert_keras.export.choosing import with_options
 from albert_keras.export.serving import TEXTS
 
 from albert_keras.export import ServedModel, export_saved_model
+from albert_keras.tasks.race.choices import with_option
 from tests.served_kinds import BUILDERS, LABELS, model_of
 from tests.small_tokenizer import small_tokenizer
 
@@ -223,6 +227,20 @@ def test_a_pretrainer_with_slots_answers_as_many_masks(tmp_path):
     assert "" not in one["tokens"][0] and "" not in five["tokens"][2]
 
 
+def test_pieces_that_the_tokenizer_does_not_have_fill_no_mask(tmp_path):
+    """As where a vocabulary is filled up to a round number."""
+    from albert_keras.model import build_albert, build_pretrainer
+    from tests.small_tokenizer import VOCAB_SIZE
+
+    model = build_pretrainer(build_albert("tiny", vocab_size=VOCAB_SIZE + 8))
+    bias = next(weight for weight in model.weights if weight.shape == (VOCAB_SIZE + 8,))
+    bias.assign(np.arange(VOCAB_SIZE + 8.0) * (np.arange(VOCAB_SIZE + 8) >= VOCAB_SIZE - 5))
+    folder = export_saved_model(model, small_tokenizer(), tmp_path / "x", max_length=16)
+    [answer] = ServedModel(folder).ask({"text": ["[MASK]"]})
+    pieces = [small_tokenizer().piece(number) for number in range(VOCAB_SIZE)]
+    assert answer["tokens"] == [pieces[: VOCAB_SIZE - 6 : -1]]
+
+
 def test_options_that_are_missing_are_never_chosen(served):
     model = ServedModel(served("choose"))
     few = ["a fox", "a dog"]
@@ -233,6 +251,42 @@ def test_options_that_are_missing_are_never_chosen(served):
     assert sum(answers[0]["probabilities"]) == pytest.approx(1, abs=1e-5)
     assert answers[0]["option"] == few[answers[0]["choice"]]
     np.testing.assert_allclose(answers[0]["logits"][:2], answers[1]["logits"][:2], atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_question_without_a_column_of_options_is_answered_by_none(served, rows):
+    answer = tf.saved_model.load(str(served("choose"))).signatures["serving_default"]
+    texts = tf.fill([rows], SENTENCE)
+    found = answer(context=texts, question=texts, options=tf.zeros([rows, 0], tf.string))
+    assert found["option"].numpy().tolist() == [b""] * rows
+    assert found["score"].numpy().tolist() == [0] * rows
+
+
+@pytest.mark.parametrize("most", [1, 5, 16, 1000])
+def test_an_option_stands_in_its_gaps_as_in_training(most):
+    questions = ["He _ and _ .", "Who\n ran?", "", "_", "_" * 50, "a_b" * 9, "x" * 40 + " _"]
+    options = [" ran ", "Tom  Jones", "a_b", "word " * 20, "x"]
+    found = with_options(
+        tf.constant(questions), tf.constant([options] * len(questions)), most
+    ).numpy()
+    expected = [with_option(question, option) for question in questions for option in options]
+    assert found.tolist() == [text.encode()[-most:] for text in expected]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak of memory from /proc")
+def test_gaps_times_an_option_are_not_joined_beyond_what_is_read():
+    """30,000 of each would be 900 MB."""
+    inputs = tf.constant(["_" * 30_000]), tf.constant([["b" * 30_000]])
+    before = _megabytes("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    [found] = with_options(*inputs, 1000).numpy()
+    assert found == b"b" * 1000
+    assert _megabytes("VmHWM") - before < 200
+
+
+def _megabytes(name):
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition(f"{name}:")[2].split()[0]) / 1024
 
 
 def test_a_tf_example_is_classified_as_its_text(served):

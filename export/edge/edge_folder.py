@@ -13,7 +13,7 @@ from albert_keras.new_folder import new_folder, refuse_existing
 from albert_keras.tasks.task_names import NUMBER
 from albert_keras.text.tokenizer import Tokenizer
 
-from ..saved_model import checked_length, raw_variables, versions
+from ..saved_model import checked_length, dtype_and_shape, raw_variables, versions
 from .accuracy import check_accuracy, check_batches
 from .model_function import Run, model_function
 
@@ -149,9 +149,9 @@ def export_edge(
             "labels": None if labels is None else list(labels),
             "pair": pair,
             "max_length": max_length,
-            "inputs": {spec.name: _described(spec) for spec in function.input_signature},
+            "inputs": {spec.name: dtype_and_shape(spec) for spec in function.input_signature},
             "outputs": {
-                name: _described(spec) for name, spec in concrete.structured_outputs.items()
+                name: dtype_and_shape(spec) for name, spec in concrete.structured_outputs.items()
             },
             "vocabulary": tokenizer.file_name,
             "vocabulary_sha256": tokenizer.sha256,
@@ -250,7 +250,3 @@ def _check_size(model, size: int, weight_bytes: int) -> None:
             f"take {expected:,}: the converter has copied weights that layers share. Nothing was "
             "written."
         )
-
-
-def _described(spec):
-    return [spec.dtype.name, spec.shape.as_list()]

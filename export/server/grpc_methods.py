@@ -16,8 +16,9 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
+from ..served_model import SIGNATURE
 from .examples import classify, regress
-from .models import DEFAULT, Model, Models
+from .models import Model, Models
 from .refusal import Refusal, invalid
 from .requests import Requests
 
@@ -172,7 +173,7 @@ def _model_of(models: Models, spec: model_pb2.ModelSpec) -> Model:
 
 
 def _signature_of(request):
-    return request.model_spec.signature_name or DEFAULT
+    return request.model_spec.signature_name or SIGNATURE
 
 
 def _spec_of(model: Model, signature: str = "") -> model_pb2.ModelSpec:

@@ -13,9 +13,8 @@ from tensorflow_serving.apis import get_model_metadata_pb2
 from albert_keras.served_folder import SAVED_MODEL, versions_in
 
 from ..loading import load_export
+from ..served_model import SIGNATURE
 from .refusal import Code, Refusal
-
-DEFAULT = "serving_default"
 
 
 class Signature(NamedTuple):
@@ -39,12 +38,12 @@ class Model(NamedTuple):
 
     def signature(self, name: str = "") -> Signature:
         """The signature of that name, "" for the default one."""
-        found = self.signatures.get(name or DEFAULT)
+        found = self.signatures.get(name or SIGNATURE)
         if found is None:
             raise Refusal(
                 Code.FAILED_PRECONDITION,
                 f"A signature must be one of {sorted(self.signatures)}. Received: "
-                f"{name or DEFAULT!r}, of the model {self.name!r}, version {self.version}.",
+                f"{name or SIGNATURE!r}, of the model {self.name!r}, version {self.version}.",
             )
         return found
 
