@@ -1,5 +1,8 @@
-"""The site of the documentation; `make docs` builds it. Its source is the whole checkout, so that the
-README, which GitHub shows, and the guides link to each other by the same paths in both places."""
+"""The site of the documentation; `make docs` builds it.
+
+Its source is the whole checkout, so that the README, which GitHub shows, and the guides link to each
+other by the same paths in both places.
+"""
 
 import os
 import re

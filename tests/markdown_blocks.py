@@ -1,4 +1,4 @@
-"""The parts of a Markdown page that tests look at: blocks of code, their commands, links, headings."""
+"""The parts of a Markdown page that tests look at: blocks of code, commands, links, headings."""
 
 import re
 import shlex

@@ -1,6 +1,9 @@
-"""The guides are true. Their `bash` and `python` blocks run here in order, on small files and at small
-sizes; what stands in a `console` block cannot run here, and neither do the blocks of the README: of
-these the command line's own parser reads every command."""
+"""The guides are true.
+
+Their `bash` and `python` blocks run here in order, on small files and at small sizes. What stands in a
+`console` block cannot run here, and the blocks of the README do not: of these the command line's own
+parser reads every command.
+"""
 
 import functools
 import re
