@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 MINUTES ?=
+NAMES ?=
 # Processes that test, a file of tests each at a time. Each takes a core and 2 GB.
 JOBS ?= 2
 
@@ -33,8 +34,11 @@ lint: .venv/installed
 docs: .venv/installed
 	$(BIN)/python -m sphinx -W --keep-going --quiet -c docs . build/docs
 
-bench: .venv/installed
-	$(BIN)/python -m benchmarks
+# Every measurement, about an hour on two quiet cores, and docs/benchmarks.md; goes on where it was
+# stopped. NAMES="depth scaling" runs these alone, beside the peers where they are installed.
+# ALBERT_KERAS_DATA is the folder of the tests.
+bench: .venv/installed $(if $(NAMES),,.venv-parity/installed)
+	$(BIN)/python -m benchmarks $(NAMES)
 
 # Against the other implementations themselves, in an environment of their own (3.4 GB): the
 # fixtures of tests/goldens are made again and compared, what we save is loaded and run in torch, and

@@ -5,11 +5,10 @@
 ALBERT-base with all layers shared, in float32; L layers, of the same parameters for every L. Each
 measurement is a process of its own, so that nothing has been compiled.
 
-A JSON line each: `build_seconds` from the config to a compiled model; `first_step_seconds` of a
-step on a row of eight pieces, which is the tracing, the optimization of the graph and the kernels,
-and hardly any arithmetic; and for the depths of `--memory` a step on whole rows after it,
-`step_seconds` and `step_mb`, the most that its tensors take beside the weights and moments that are
-there before.
+A JSON line each: `build_seconds`, `first_step_seconds` as in `step_costs`; and for the depths of
+`--memory` four steps on whole rows after it: `step_seconds`, the median, least and most of the last
+three, and `step_mb`, the most that tensors take beside the weights and moments that are there
+before.
 
 Seconds are of this process on all its cores together, so a busy machine hardly changes them.
 """
@@ -18,14 +17,13 @@ import argparse
 import json
 import os
 import platform
+import statistics
 import subprocess
 import sys
-import time
 
-os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# Whose allocator counts; elsewhere than on recent Intel processors it must be asked for.
-os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+from benchmarks.step_costs import step_costs
+
+REPEATS = 3
 
 
 def main(argv=None):
@@ -49,53 +47,18 @@ def main(argv=None):
 
 
 def measured(layers, memory, rows, length, recompute):
-    import tensorflow as tf
-
-    from albert_keras import Lamb, build_albert, build_pretrainer, with_pretraining_loss
-    from benchmarks.floor import random_batch
-
-    class Meter(tf.keras.callbacks.Callback):
-        """Seconds and memory of each step."""
-
-        def __init__(self):
-            super().__init__()
-            self.seconds, self.megabytes = [], []
-
-        def on_train_batch_begin(self, batch, logs=None):
-            tf.config.experimental.reset_memory_stats("CPU:0")
-            self._before = tf.config.experimental.get_memory_info("CPU:0")["current"]
-            self._start = time.process_time()
-
-        def on_train_batch_end(self, batch, logs=None):
-            self.seconds.append(time.process_time() - self._start)
-            peak = tf.config.experimental.get_memory_info("CPU:0")["peak"]
-            self.megabytes.append((peak - self._before) / 1e6)
-
-    start = time.process_time()
-    encoder = build_albert("base", num_hidden_layers=layers[0], recompute=recompute)
-    model = with_pretraining_loss(build_pretrainer(encoder))
-    model.compile(Lamb(1e-4))
-    result = {
-        "benchmark": "depth",
-        "layers": layers[0],
-        "recompute": recompute,
-        "parameters": encoder.count_params(),
-        "build_seconds": round(time.process_time() - start, 2),
-    }
-    shapes = [(1, 8)] + [(rows, length)] * len(memory)
-    # Concatenated, so that the step is traced for any shape.
-    batches = [tf.data.Dataset.from_tensors(random_batch(*s, s[1] // 7)) for s in [*shapes, (2, 9)]]
-    for more in batches[1:]:
-        batches[0] = batches[0].concatenate(more)
-    meter = Meter()
-    model.fit(batches[0], steps_per_epoch=len(shapes), verbose=0, callbacks=[meter])
-    result["first_step_seconds"] = round(meter.seconds[0], 1)
-    if memory:
+    shapes = [(rows, length)] * (1 + REPEATS) if memory else []
+    of_model, steps = step_costs("base", layers[0], recompute, shapes)
+    result = {"benchmark": "depth", "layers": layers[0], "recompute": recompute, **of_model}
+    if steps:
+        _, *seconds = (step["processor_seconds"] for step in steps)
         result |= {
             "shape": f"{rows}x{length}",
-            "step_seconds": round(meter.seconds[1], 1),
-            "step_mb": round(meter.megabytes[1]),
+            "step_seconds": [round(f(seconds), 2) for f in (statistics.median, min, max)],
+            "step_mb": round(max(step["megabytes"] for step in steps)),
         }
+    import tensorflow as tf
+
     machine = {"machine": platform.machine(), "cpus": len(os.sched_getaffinity(0))}
     return {**result, "tensorflow": tf.__version__, **machine}
 

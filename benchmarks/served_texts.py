@@ -13,7 +13,7 @@ from pathlib import Path
 
 MAX_LENGTH = 512
 # Padded positions of a slice, as in a SavedModel of ours.
-POSITIONS = 1024
+POSITIONS = 512
 # What libraries print may stand on the same line of output.
 _MARK = "@answer "
 

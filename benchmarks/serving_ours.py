@@ -16,13 +16,15 @@ from benchmarks.served_texts import answer_questions, slices
 THREADS = 2
 
 
-def saved_model(folder: Path):
-    """Through tf.saved_model.load. Tokenizing is inside the graph, so it is timed beside it: the
-    signature `tokenize`, once for each question."""
+def saved_model(folder: Path, bfloat16: bool):
+    """Through tf.saved_model.load; in bfloat16 by the rewriter that TensorFlow Serving's
+    `--mixed_precision=bfloat16` turns on. Tokenizing is inside the graph, so it is timed beside it:
+    the signature `tokenize`, once for each question."""
     from albert_keras.export.loading import load_export
 
     from albert_keras.served_folder import versions_in
 
+    tf.config.optimizer.set_experimental_options({"auto_mixed_precision_onednn_bfloat16": bfloat16})
     tf.config.threading.set_intra_op_parallelism_threads(THREADS)
     tf.config.threading.set_inter_op_parallelism_threads(THREADS)
     loaded = load_export(versions_in(folder)[-1])
@@ -76,7 +78,10 @@ def on_the_device(folder: Path):
 
 def main():
     name, folder, corpus = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    answer = saved_model(folder) if name == "saved-model" else on_the_device(folder)
+    if name.startswith("saved-model"):
+        answer = saved_model(folder, bfloat16=name.endswith("bfloat16"))
+    else:
+        answer = on_the_device(folder)
     answer_questions(name, answer, corpus)
 
 

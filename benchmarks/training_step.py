@@ -7,7 +7,8 @@ backwards twice forwards), done at the speed of this process's own best 2,048-sq
 same type. A step does everything that `fit` does: forwards, both losses, metrics, backwards,
 clipping, LAMB. The batch is full but for its last row, an eighth of which is padding.
 
-One JSON line: median and range of the step, the floor's fraction at the median, peak memory.
+One JSON line: the seconds of all steps, their median and range, the floor's fraction at the median,
+peak memory. `training_step_keras_hub` and `training_step_hugging_face` measure peers.
 """
 
 import argparse
@@ -62,6 +63,7 @@ def main(argv=None):
                 "benchmark": "training_step",
                 "shape": arguments.shape,
                 "policy": arguments.policy,
+                "seconds": [round(one, 3) for one in seconds],
                 "step_seconds": [round(f(seconds), 3) for f in (np.median, min, max)],
                 "tokens_per_second": round(rows * length / np.median(seconds)),
                 "floor_seconds": round(floor, 3),

@@ -61,7 +61,7 @@ MAY_IMPORT = {
     ],
     "analysis": [
         *("config", "model", "layers", "text", "data", "checkpoints", "run_folder", "json_file"),
-        *("served_folder", "checkpoint_folder"),
+        *("served_folder", "checkpoint_folder", "rebuilding", "report", "new_file"),
     ],
     # Its self-check compares with what evaluation answers.
     "export": [

@@ -66,6 +66,7 @@ def test_the_stand_in_leads_to_the_folder_export():
 # What these import is of an extra; nothing imports them before it is asked for.
 EXTRAS = {
     "albert_keras/data/beam.py": "beam",
+    "albert_keras/report/axes.py": "plots",
     "export/edge": "edge",
     "export/server": "serve",
 }

@@ -89,6 +89,12 @@ BROKEN = [
     ),
     ("a.csv", "a,b\n1,2\n3\n4,5\n", r"line 3: .*the 2 fields of the first. Received: 1", 4),
     ("a.csv", 'a,b\n1,2\n"x"y,2\n4,5\n', "line 3: quotes must be closed", 4),
+    (
+        "a.csv",
+        f"a,b\n1,2\n{'x' * 131_073},2\n4,5\n",
+        "line 3: a field of a CSV may have 131,072 characters",
+        4,
+    ),
     ("a.csv", 'a,b\n1,2\n"x,2\n4,"y"z,\n4,5\n', "line 3: quotes .* lines 3 to 4 are one row", 5),
     ("a.jsonl", '{"a": 1}\n{"a"\n{"a": 2}\n', 'line 2: no JSON. Received: .{"a"', 3),
     ("a.jsonl", '{"a": 1}\n[1]\n{"a": 2}\n', "line 2: must be a JSON object", 3),

@@ -11,6 +11,7 @@ import typer
 
 import albert_keras
 from albert_keras.cli import (
+    coherence,
     conversion,
     data,
     evaluation,
@@ -19,6 +20,7 @@ from albert_keras.cli import (
     pretraining,
     server,
     serving,
+    trajectories,
 )
 from albert_keras.cli.startup import as_command
 
@@ -64,6 +66,8 @@ for command in (
     server.serving_config,
     conversion.convert,
     serving.inspect,
+    trajectories.trajectories,
+    coherence.coherence,
 ):
     app.command()(as_command(command))
 

@@ -93,11 +93,14 @@ class FeedForward(tf.keras.layers.Layer):
         kernel, bias, output_kernel, output_bias, gamma, beta = weights
         fuse = training is True
         named = fused_activation_named if fuse else activation_named
-        inner = named(self.activation)(linear(hidden, kernel, bias))  # B, S, I
+        # A reshape between product and activation would keep a runtime from fusing the two.
+        rows = tf.reshape(hidden, [-1, hidden.shape[-1]])
+        inner = named(self.activation)(linear(rows, kernel, bias))  # B S, I
         output = linear(inner, output_kernel, output_bias)
         if self.dropout_layer is not None:
             output = self.dropout_layer(output, training=training)
-        return add_and_norm(self.layer_norm_epsilon, fuse)(output, hidden, gamma, beta)
+        output = add_and_norm(self.layer_norm_epsilon, fuse)(output, rows, gamma, beta)
+        return tf.reshape(output, tf.shape(hidden))
 
     def get_config(self):
         return {

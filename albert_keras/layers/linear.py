@@ -7,9 +7,10 @@ from albert_keras.layers.activations import activation_named
 
 def linear(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """x W + b over the last axis, for a tensor of any rank, as one matrix product."""
+    if x.shape.rank == 2:
+        return tf.nn.bias_add(tf.matmul(x, kernel), bias)
     shape = tf.shape(x)
-    rows = tf.reshape(x, [-1, x.shape[-1]])
-    y = tf.nn.bias_add(tf.matmul(rows, kernel), bias)
+    y = linear(tf.reshape(x, [-1, x.shape[-1]]), kernel, bias)
     y = tf.reshape(y, tf.concat([shape[:-1], [y.shape[-1]]], axis=0))
     y.set_shape(x.shape[:-1].concatenate(kernel.shape[-1]))
     return y

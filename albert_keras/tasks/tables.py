@@ -174,6 +174,12 @@ def _comma_separated(file):
 
 
 def _refuse_broken_quotes(file, line, row):
+    if isinstance(row, csv.Error) and "field limit" in str(row):
+        raise ValueError(
+            f"{name_of(file)}, line {line}: a field of a CSV may have {csv.field_size_limit():,} "
+            f"characters. Received: more ({row}). Longer texts go into JSON lines; if none is that "
+            "long, a quote is not closed."
+        )
     if isinstance(row, csv.Error):
         raise ValueError(
             f"{name_of(file)}, line {line}: quotes must be closed and those inside be written "

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from albert_keras.data.lines import name_of
 from albert_keras.tasks.tables import read_rows
 
+_NUMBER = re.compile(r"[-+0-9.eE]+")
 _LARGEST = 3.4028234663852886e38  # of single precision, in which a model computes
 
 
@@ -71,8 +73,9 @@ def read_text_examples(
 
     Raises:
         ValueError: what `read_rows` refuses; a file without an example; and, without `on_broken`,
-            a text that is no string, a label that is empty, not one of `labels` or no number, and
-            a label or an id that is not one line without tabs. With file and line.
+            a text that is no string, a label that is empty, has white space at its ends, is not one
+            of `labels` or no number, and a label or an id that is not one line without tabs. With
+            file and line.
 
     Example:
 
@@ -119,6 +122,8 @@ def _label(value, labels, regression):
     if regression:
         return _number(value)
     name = _name(value, "a label")
+    if name != name.strip():  # or "yes" and "yes " would be two classes
+        raise ValueError(f"a label must not begin or end with white space. Received: {name!r}.")
     if labels and name not in labels:
         raise ValueError(f"a label must be one of {', '.join(labels)}. Received: {name!r}.")
     return name
@@ -138,8 +143,10 @@ def _name(value, what):
 
 
 def _number(value):
+    # float() also reads digits of every script and underscores between them, most likely mistakes.
+    odd = isinstance(value, bool) or isinstance(value, str) and not _NUMBER.fullmatch(value.strip())
     try:
-        number = math.nan if isinstance(value, bool) else float(value)
+        number = math.nan if odd else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not abs(number) <= _LARGEST:

@@ -200,7 +200,7 @@ class TextTask(FinetuningTask):
         for examples, outputs in blocks:
             for example, output in zip(examples, outputs, strict=True):
                 if self.is_regression:
-                    predicted, score = f"{output[0]:.4f}", ""
+                    predicted, score = f"{output[0]:.9g}", ""  # all of single precision
                 else:
                     best = int(output.argmax())
                     predicted, score = self.labels[best], f"{output[best]:.4f}"

@@ -2,22 +2,7 @@
 
 import numpy as np
 
-BLUE, ORANGE, GREY = "#2864a8", "#d9730d", "#8a8f98"
-
-
-def _axes(columns, width, height):
-    import matplotlib
-
-    matplotlib.use("Agg")  # no display is needed
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(
-        1, columns, figsize=(width, height), squeeze=False, layout="constrained"
-    )
-    for axis in axes[0]:
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.25)
-    return figure, axes[0]
+from albert_keras.report.axes import BLUE, GREY, ORANGE, new_axes
 
 
 def plot_pretraining(metrics, evaluation, order_baseline, file):
@@ -29,7 +14,7 @@ def plot_pretraining(metrics, evaluation, order_baseline, file):
       order_baseline: held-out accuracy of the bag of words that tells the order of two segments.
       file: where to save the image.
     """
-    figure, (left, right) = _axes(2, 11, 4)
+    figure, (left, right) = new_axes(2, 11, 4)
     steps = [row["step"] for row in metrics]
     left.plot(
         steps,
@@ -73,7 +58,7 @@ def plot_finetuning(runs, words, file):
       words: the "accuracy" of the bag of words and the share of the "majority" class.
       file: where to save the image.
     """
-    figure, (left, right) = _axes(2, 11, 4)
+    figure, (left, right) = new_axes(2, 11, 4)
     for (name, (seeds, result)), color in zip(runs.items(), (BLUE, ORANGE), strict=True):
         for i, metrics in enumerate(seeds):
             left.plot(
@@ -123,7 +108,7 @@ def plot_confusion(labels, predicted, file):
     classes = sorted(set(labels) | set(predicted))
     counts = confusion(labels, predicted, classes)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    figure, (axis,) = _axes(1, 8, 7)
+    figure, (axis,) = new_axes(1, 8, 7)
     axis.grid(False)
     axis.imshow(shares, cmap="Blues", vmin=0, vmax=1)
     ticks = range(len(classes))

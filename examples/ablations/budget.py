@@ -1,0 +1,29 @@
+"""What a training step costs, and how many of them make cells comparable."""
+
+from albert_keras.config import AlbertConfig
+from albert_keras.masking import prediction_slots
+
+
+def step_flops(config: AlbertConfig, *, length: int, batch: int, mask_rate: float) -> int:
+    """FLOPs of the matrix products of one training step: twice the multiplications of the forward
+    pass, and twice as many again for the gradients.
+
+    Sharing changes none of them: a shared layer computes as often as its own would.
+
+    Args:
+        config: of the encoder.
+        length: int, S, padding included.
+        batch: int, B.
+        mask_rate: float, share of S that the head for masked words predicts.
+    """
+    V, E, H = config.vocab_size, config.embedding_size, config.hidden_size
+    M = prediction_slots(length, mask_rate)
+    layer = length * (4 * H * H + 2 * length * H + 2 * H * config.intermediate_size)
+    embedding = 0 if E == H and not config.always_project else length * E * H
+    heads = M * (H * E + E * V) + H * H + 2 * H
+    return 3 * 2 * batch * (embedding + config.num_hidden_layers * layer + heads)
+
+
+def matched_steps(steps: int, flops: int, base_flops: int) -> int:
+    """The steps of `flops` each that cost as much as `steps` of `base_flops`, at least one."""
+    return max(1, round(steps * base_flops / flops))
