@@ -1,7 +1,7 @@
 """The site of the documentation; `make docs` builds it.
 
-Its source is the whole checkout, so that the README, which GitHub shows, and the guides link to each
-other by the same paths in both places.
+Its source is the whole checkout, so that the README and the guides link to each other by the same
+paths here and on GitHub.
 """
 
 import os

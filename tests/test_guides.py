@@ -1,8 +1,8 @@
 """The guides are true.
 
-Their `bash` and `python` blocks run here in order, on small files and at small sizes. What stands in a
-`console` block cannot run here, and the blocks of the README do not: of these the command line's own
-parser reads every command.
+Their `bash` and `python` blocks run here in order, on small files and at small sizes. What stands in
+a `console` block cannot run here, and the blocks of the README do not: of these the command line's
+own parser reads every command.
 """
 
 import functools
