@@ -6,10 +6,13 @@ paths here and on GitHub.
 
 import os
 import re
+from itertools import pairwise
 
 # As the command line does. Autodoc imports the library.
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+from sphinx.util import inspect  # noqa: E402
 
 import albert_keras  # noqa: E402
 
@@ -35,28 +38,38 @@ html_title = f"albert_keras {release}"
 html_copy_source = False
 html_extra_path = ["index.html"]  # leads to docs/index.html
 
-_INPUTS = re.compile(r"\s*(Inputs|Outputs) of the model\b.*:$")
-_ITEM = re.compile(r"\s*(\w+(?:, \w+)*): (.*)")
+_HEADING = re.compile(r"\S+ \S+ \S+.*:$")  # of three words or more; shorter ones are napoleon's
+_ITEM = re.compile(r" {4}(\w+(?:, \w+)*): (.*)")
 
 
-def _own_sections(app, what, name, obj, options, lines):
-    """What napoleon does not know of our docstrings: the dicts that models take and give, as lists,
-    and examples that are not indented."""
-    indent = None
-    for number, line in enumerate(lines):
-        depth = len(line) - len(line.lstrip())
-        if _INPUTS.match(line) and lines[number + 1].startswith(" " * (depth + 1)):
-            lines[number], indent = f"{line}\n", depth
-        elif indent is not None and line and depth <= indent:
-            indent = None
-        elif indent is not None and (item := _ITEM.match(line)):
-            lines[number] = f"{' ' * indent}- **{item[1]}**: {item[2]}"
-        elif indent is not None and line:
-            lines[number] = f"{' ' * indent}  {line.strip()}"
-        elif line.strip() == "Example:" and not lines[number + 1]:
-            lines[number] = f"{' ' * depth}.. rubric:: Example"
-    lines[:] = "\n".join(lines).split("\n")
+def _own_markup(app, what, name, obj, options, lines):
+    """Says in reStructuredText what our docstrings say with less: what models take and give, as
+    lists; indented text behind an empty line, as it stands; examples that are not indented."""
+    made, within = [], None
+    for line, following in pairwise([*lines, ""]):
+        if line and not line.startswith(" "):
+            within = "section" if following.startswith(" ") else None
+            if line == "Example:" and not following:
+                line = ".. rubric:: Example"
+            elif _HEADING.match(line) and _ITEM.match(following):
+                line, within = f"{line}\n", "list"
+        elif line and within == "list":
+            item = _ITEM.match(line)
+            line = f"- **{item[1]}**: {item[2]}" if item else f"  {line.strip()}"
+        elif line and within is None:
+            made += ["::", ""]
+            within = "text"
+        made.append(line)
+    lines[:] = "\n".join(made).split("\n")
+
+
+def _own_signature(app, what, name, obj, options, signature, returns):
+    """Of a Keras layer or optimizer the arguments of its `__init__`; `__new__` takes anything."""
+    if what == "class" and signature == "(*args, **kwargs)":
+        own = inspect.signature(obj.__init__, bound_method=True)
+        return inspect.stringify_signature(own, show_annotation=False), returns
 
 
 def setup(app):
-    app.connect("autodoc-process-docstring", _own_sections, priority=400)  # before napoleon
+    app.connect("autodoc-process-signature", _own_signature)
+    app.connect("autodoc-process-docstring", _own_markup, priority=400)  # before napoleon
