@@ -3,6 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.recipes import prediction_slots
+
 # The kinds of pieces in `piece_kinds`; `albert_keras.text` computes the vector of a vocabulary.
 SPECIAL = 0  # never masked, never drawn as a random replacement, ends a word and a span
 INSIDE = 1  # continues the word before it
@@ -16,11 +18,6 @@ def span_length_probabilities(ngram: int) -> np.ndarray:
     """p(n) = (1/n) / sum(1/k) for n = 1..ngram: 6/11, 3/11, 2/11 for 3 (ALBERT, section 3.1)."""
     weights = 1 / np.arange(1, ngram + 1)
     return weights / weights.sum()
-
-
-def prediction_slots(length: int, rate: float) -> int:
-    """Masked positions of a full row of `length` tokens: 19 of 128 and 77 of 512 at 15 %."""
-    return max(1, round(rate * length))
 
 
 def prediction_budgets(length: int, max_predictions: int, rate: float) -> np.ndarray:

@@ -104,6 +104,11 @@ RECIPES: dict[str, PretrainingRecipe] = {
 }
 
 
+def prediction_slots(length: int, rate: float) -> int:
+    """Masked positions of a full row of `length` tokens: 19 of 128 and 77 of 512 at 15 %."""
+    return max(1, round(rate * length))
+
+
 def scaled_rate(batch_size: int) -> float:
     """The paper's rate for another batch of LAMB, by the square root of the batch.
 

@@ -124,7 +124,7 @@ def test_inspect_says_what_a_folder_holds(work, albert_keras, name, words):
 
 def test_inspect_of_a_run_shows_its_steps_scores_labels_and_settings(work, albert_keras):
     code, out, _ = albert_keras("inspect", work / "finetuned")
-    values = dict(line.split("\t") for line in out.splitlines())
+    values = dict(line.split("\t")[:2] for line in out.splitlines())
     accuracy = json.loads((work / "finetuned" / "evaluation.json").read_text())["accuracy"]
     assert values["steps done"] == "4 of 4" and values["labels"] == "2 labels (grant, other)"
     assert values["score: accuracy"] == f"{accuracy:.6g}" and values["batch_size"] == "4"

@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "run_folder": ["json_file", "lock", "new_folder", "backend", "differences"],
     "config": [],
     "recipes": [],
-    "masking": [],
+    "masking": ["recipes"],
     "xla_kernel": [],
     "schedule": [],
     "optimizers": ["xla_kernel", "schedule", "backend"],
@@ -61,7 +61,9 @@ MAY_IMPORT = {
     ],
     "analysis": [
         *("config", "model", "layers", "text", "data", "checkpoints", "run_folder", "json_file"),
-        *("served_folder", "checkpoint_folder", "rebuilding", "report", "new_file"),
+        *("served_folder", "checkpoint_folder", "rebuilding", "recipes", "report", "new_file"),
+        # What `measuring` runs.
+        *("pretraining_model", "optimizers"),
     ],
     # Its self-check compares with what evaluation answers.
     "export": [

@@ -1,12 +1,13 @@
-"""What a folder of ours holds, and what a model in it costs."""
+"""What a folder of ours holds."""
 
 from pathlib import Path
 from typing import Any
 
-from albert_keras.checkpoint_folder import find_checkpoint, find_tokenizer
-from albert_keras.checkpoints import load_albert, load_head
+from albert_keras.checkpoint_folder import CONFIG, find_checkpoint, find_tokenizer
+from albert_keras.checkpoints import load_albert, load_config, load_head
+from albert_keras.config import AlbertConfig
 from albert_keras.data.manifest import MANIFEST, read_manifest
-from albert_keras.json_file import read_json
+from albert_keras.json_file import check_object, read_json
 from albert_keras.model import config_of, encoder_of
 from albert_keras.run_folder import MODEL, SCORES, SETTINGS, STATE, run_recipe, run_settings
 from albert_keras.served_folder import SAVED_MODEL, versions_in
@@ -28,7 +29,7 @@ def describe(path: str | Path) -> dict[str, Any]:
 
     >>> save_albert(build_albert("tiny"), "my-albert")
     >>> describe("my-albert")["parameters"]
-    15352
+    9384
     """
     path = Path(path)
     if (path / MANIFEST).is_file():
@@ -37,7 +38,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         return _export(path)
     if (path / SETTINGS).is_file():
         return _run(path)
-    if (path / "config.json").is_file() or (path / MODEL / "config.json").is_file():
+    if (path / CONFIG).is_file() or (path / MODEL / CONFIG).is_file():
         return _checkpoint(find_checkpoint(path))
     if path.is_file() or find_vocabulary(path):
         return _vocabulary(Tokenizer.load(path))
@@ -45,6 +46,21 @@ def describe(path: str | Path) -> dict[str, Any]:
         "inspect knows vocabularies, records, runs, checkpoints and exports. Received: "
         f"{path}, which {'is none of them' if path.exists() else 'does not exist'}."
     )
+
+
+def config_in(path: str | Path) -> AlbertConfig | None:
+    """The config of the model in a checkpoint folder or a run, also of a pretraining that goes on;
+    None where there is none yet, or something else."""
+    path = Path(path)
+    for folder in (path, path / MODEL):
+        if (folder / CONFIG).is_file():
+            return load_config(folder)
+    if (path / SETTINGS).is_file():
+        fields = run_settings(path)["settings"].get("config")
+        if fields is not None:
+            check_object(fields, f"{path / SETTINGS}: `config`")
+            return AlbertConfig.from_dict(fields)
+    return None
 
 
 def pieces(path: str | Path, text: str) -> list[tuple[str, int, int, int]]:

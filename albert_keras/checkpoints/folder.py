@@ -183,15 +183,7 @@ def read_folder(
     """As `load_albert`, with which tensors were missing or unused instead of a warning."""
     folder = Path(folder)
     fields, ours = _read(folder)
-    config, groups = from_huggingface(fields, str(folder / CONFIG))
-    if ours is not None:
-        try:
-            config = AlbertConfig.from_dict({**config.to_dict(), "sharing": ours["sharing"]})
-        except ValueError as error:
-            raise ValueError(f"{folder / OURS}: {error}") from error
-    if config.embedding_size == config.hidden_size:
-        projects = has_projection(folder / WEIGHTS, config.hidden_size)
-        config = dataclasses.replace(config, always_project=projects)
+    config, groups = _config(folder, fields, ours)
     head = _head(folder, fields, ours, allow_unused)
     tokenizer = _read_tokenizer(folder, ours)
     if tokenizer is not None:
@@ -211,6 +203,12 @@ def is_folder(path: str | Path) -> bool:
     return (Path(path) / CONFIG).is_file()
 
 
+def load_config(folder: str | Path) -> AlbertConfig:
+    """The config of the model that a folder holds, without its weights."""
+    folder = Path(folder)
+    return _config(folder, *_read(folder))[0]
+
+
 def load_head(folder: str | Path, *, allow_unused: Sequence[str] = ()) -> dict[str, Any]:
     """What stands on the encoder in a folder: `kind` ("encoder", "pretrainer", "classifier",
     "span_predictor", "answerable_span_predictor" or "multiple_choice") and `max_length`, pieces of
@@ -222,6 +220,20 @@ def load_head(folder: str | Path, *, allow_unused: Sequence[str] = ()) -> dict[s
     """
     folder = Path(folder)
     return _head(folder, *_read(folder), allow_unused)
+
+
+def _config(folder, fields, ours):
+    """The config, and the groups in which its file is written."""
+    config, groups = from_huggingface(fields, str(folder / CONFIG))
+    if ours is not None:
+        try:
+            config = AlbertConfig.from_dict({**config.to_dict(), "sharing": ours["sharing"]})
+        except ValueError as error:
+            raise ValueError(f"{folder / OURS}: {error}") from error
+    if config.embedding_size == config.hidden_size:
+        projects = has_projection(folder / WEIGHTS, config.hidden_size)
+        config = dataclasses.replace(config, always_project=projects)
+    return config, groups
 
 
 def _head(folder, fields, ours, allow_unused):

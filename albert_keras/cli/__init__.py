@@ -16,6 +16,7 @@ from albert_keras.cli import (
     data,
     evaluation,
     finetuning,
+    inspection,
     prediction,
     pretraining,
     server,
@@ -65,7 +66,7 @@ for command in (
     server.serve,
     server.serving_config,
     conversion.convert,
-    serving.inspect,
+    inspection.inspect,
     trajectories.trajectories,
     coherence.coherence,
 ):

@@ -1,4 +1,4 @@
-"""albert-keras export, predict, inspect: what comes after training."""
+"""albert-keras export, predict: what comes after training."""
 
 import json
 import sys
@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from albert_keras.checkpoint_folder import find_checkpoint, find_tokenizer
+from albert_keras.checkpoint_folder import find_checkpoint
 from albert_keras.cli.checks import refuse_length, refuse_missing, refuse_out
 from albert_keras.cli.startup import start_tensorflow
 from albert_keras.cli.trained_as import own_columns, threshold_of
 from albert_keras.json_file import read_json
 from albert_keras.tasks.task_names import NUMBER
-from albert_keras.text.tokenizer_folder import find_vocabulary
 
 ExportFormat = StrEnum(
     "ExportFormat",
@@ -163,34 +162,6 @@ def _examples(texts, names):
     return {name: texts[place :: len(names)] for place, name in enumerate(names)}
 
 
-def inspect(
-    path: Annotated[Path, typer.Argument(help="A vocabulary, records, run, checkpoint or export.")],
-    tokenize: Annotated[
-        str | None, typer.Option(help="Show the pieces of this text, with its vocabulary.")
-    ] = None,
-) -> None:
-    """Say what a folder holds: sizes, settings, parameters."""
-    refuse_missing(path, "PATH")
-    found = find_tokenizer(path)
-    if tokenize is not None and found.is_dir() and not find_vocabulary(found):
-        raise ValueError(f"--tokenize needs a vocabulary. Received: {path}, which has none.")
-    start_tensorflow()
-    from albert_keras.analysis.folders import describe, pieces
-
-    rows = [] if tokenize is None else pieces(path, tokenize)
-    _show(str(path), describe(path))
-    for piece, number, start, end in rows:
-        typer.echo(f"{number}\t{piece}\t{start}:{end}")
-
-
-def _shown(value):
-    if value is None:
-        return "not known"
-    if type(value) is int:
-        return f"{value:,}"
-    return f"{value:.6g}" if type(value) is float else str(value)
-
-
 def _newest_version(out):
     names = [path.name for path in out.iterdir()]
     return max(int(name) for name in names if name.isascii() and name.isdecimal())
@@ -206,24 +177,3 @@ def _standard_input():
                 f"Texts must be UTF-8. Received: standard input, line {number}: {error}."
             ) from None
     return texts
-
-
-def _show(title, values):
-    """A table on a terminal; elsewhere, where it would be cut to a width, a line for each value."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console()
-    shown = {name: _shown(value) for name, value in values.items()}
-    if not console.is_terminal:
-        for name, value in shown.items():
-            typer.echo(f"{name}\t{value}")
-        return
-    # Text, not str: rich would read [brackets] in a label or a path as its own marks.
-    table = Table(show_header=False, title=Text(title), title_justify="left")
-    table.add_column(overflow="fold")
-    table.add_column(overflow="fold")
-    for name, value in shown.items():
-        table.add_row(Text(name), Text(value))
-    console.print(table)

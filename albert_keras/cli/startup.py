@@ -57,6 +57,7 @@ FLAGS = {
     "origin": "--init-from",
     "evaluate_every": "--evaluate-every",
     "strategy": "--strategy",
+    "recompute": "--recompute",
     "resume": "--resume",
     "seed": "--seed",
     "sentences": "--sentences",
