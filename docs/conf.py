@@ -57,7 +57,7 @@ def _own_markup(app, what, name, obj, options, lines):
             item = _ITEM.match(line)
             line = f"- **{item[1]}**: {item[2]}" if item else f"  {line.strip()}"
         elif line and within is None:
-            made += ["::", ""]
+            made += [".. code-block:: text", ""]
             within = "text"
         made.append(line)
     lines[:] = "\n".join(made).split("\n")
