@@ -1,5 +1,7 @@
 """PretrainingModel: a pretrainer with its loss, and the step that trains it."""
 
+from collections.abc import Mapping
+
 import tensorflow as tf
 
 from albert_keras.backend import is_keras_3
@@ -68,19 +70,33 @@ class PretrainingModel(tf.keras.Model):
         ALBERT, section 3.1, https://arxiv.org/abs/1909.11942
     """
 
-    def __init__(self, pretrainer: tf.keras.Model, micro_batches: int):
+    def __init__(
+        self,
+        pretrainer: tf.keras.Model,
+        micro_batches: int,
+        outputs: Mapping[str, tf.Tensor] | None = None,
+    ):
         super().__init__(
-            inputs=pretrainer.input, outputs=pretrainer.output, name="albert_pretraining"
+            inputs=pretrainer.input,
+            outputs=pretrainer.output if outputs is None else outputs,
+            name="albert_pretraining",
         )
         self.micro_batches = micro_batches
         self.objective = pair_objective_of(pretrainer)
-        names = ["mlm_loss", "mlm_accuracy"]
-        if self.objective != "none":
-            names += [f"{self.objective}_loss", f"{self.objective}_accuracy"]
-        self.means = [tf.keras.metrics.Mean(name=name) for name in names]
+        self.means = [tf.keras.metrics.Mean(name=name) for name in _places(self.objective)]
         self.skipped_steps = tf.keras.metrics.Sum(name="skipped_steps")
         # Every replica logs the numbers of the whole batch; Keras 2 would add them up.
         self.distribute_reduction_method = "first"
+
+    @property
+    def places(self) -> dict[str, tuple[int, int]]:
+        """Row and column of each mean, by its name, in a batch's sums."""
+        return _places(self.objective)
+
+    @property
+    def shares(self) -> list[float]:
+        """The share in the loss of each row of a batch's sums."""
+        return [1.0, 1.0]
 
     @property
     def metrics(self):
@@ -101,7 +117,7 @@ class PretrainingModel(tf.keras.Model):
 
     def train_step(self, batch):
         variables = self.trained_variables
-        totals = _over_replicas(_total_weights(batch))
+        totals = _over_replicas(self._total_weights(batch))
         if self.micro_batches == 1:
             gradients, sums = self._gradients(batch, totals, variables)
         else:
@@ -124,14 +140,20 @@ class PretrainingModel(tf.keras.Model):
 
     def _sums(self, batch, training):
         outputs = self({name: batch[name] for name in self.input}, training=training)
+        return self._sums_of(outputs, batch)
+
+    def _sums_of(self, outputs, batch):
         return pretraining_sums(outputs, batch)
+
+    def _total_weights(self, batch):
+        return tf.stack([tf.reduce_sum(batch[f"{name}_weights"]) for name in ("masked", "sop")])
 
     def _gradients(self, batch, totals, variables):
         """The gradients of this part's share of the loss, and its sums."""
         optimizer = self.optimizer
         with tf.GradientTape() as tape:
             sums = self._sums(batch, training=True)
-            loss = tf.reduce_sum(tf.math.divide_no_nan(sums[:, 0], totals))
+            loss = tf.reduce_sum(self.shares * tf.math.divide_no_nan(sums[:, 0], totals))
             # A policy of float16 wraps the optimizer in one that scales the loss.
             if hasattr(optimizer, "get_scaled_loss"):  # Keras 2
                 loss = optimizer.get_scaled_loss(loss)
@@ -156,7 +178,7 @@ class PretrainingModel(tf.keras.Model):
         _, gradients, sums = tf.while_loop(
             lambda number, *_: number < self.micro_batches,
             add,
-            [0, zeros, tf.zeros([2, 3])],
+            [0, zeros, tf.zeros([len(self.shares), 3])],
             maximum_iterations=self.micro_batches,
             parallel_iterations=1,
         )
@@ -178,7 +200,8 @@ class PretrainingModel(tf.keras.Model):
 
     def _logs(self, sums, skipped):
         sums = _over_replicas(sums)
-        for metric, (row, column) in zip(self.means, _MEANS, strict=False):
+        for metric in self.means:
+            row, column = self.places[metric.name]
             # A skipped step's sums may be NaN, which a weight of 0 would not keep out.
             value = tf.where(skipped, 0.0, tf.math.divide_no_nan(sums[row, column], sums[row, 2]))
             metric.update_state(value, tf.where(skipped, 0.0, sums[row, 2]))
@@ -191,12 +214,11 @@ class PretrainingModel(tf.keras.Model):
         return {"loss": loss, **logs}
 
 
-# Where each of `means` stands in the sums.
-_MEANS = (0, 0), (0, 1), (1, 0), (1, 1)
-
-
-def _total_weights(batch):
-    return tf.stack([tf.reduce_sum(batch["masked_weights"]), tf.reduce_sum(batch["sop_weights"])])
+def _places(objective):
+    places = {"mlm_loss": (0, 0), "mlm_accuracy": (0, 1)}
+    if objective != "none":
+        places |= {f"{objective}_loss": (1, 0), f"{objective}_accuracy": (1, 1)}
+    return places
 
 
 def _over_replicas(values):

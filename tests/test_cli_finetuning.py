@@ -1,5 +1,6 @@
 """finetune and predict-file by command, and the scripts of the benchmarks."""
 
+import hashlib
 import json
 import os
 import re
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from albert_keras import load_albert, save_albert
+from albert_keras import build_albert, load_albert, save_albert
 from albert_keras.task_models import build_classifier
 from albert_keras.tasks.glue import NLI
 from tests import finetuning_files
@@ -145,6 +146,31 @@ MISTAKES = {
          "--dropout", 1],
         "--dropout must be at least 0 and below 1. Received: 1",
     ),
+    "a temperature without a teacher": (
+        ["finetune", "--model", "model", "--train", "train.csv", *OWN, "--out", "new", "--steps",
+         2, "--temperature", 3],
+        "--temperature is of --teacher. Received: 3.0 without one",
+    ),
+    "a temperature of numbers": (
+        ["finetune", "--model", "model", "--train", "train.csv", *OWN, "--out", "new", "--steps",
+         2, "--task", "regress", "--teacher", "model", "--temperature", 3],
+        "--temperature softens logits. Received: it for regress, whose model gives numbers",
+    ),
+    "hidden states of a frozen encoder": (
+        ["finetune", "--model", "model", "--train", "train.csv", *OWN, "--out", "new", "--steps",
+         2, "--teacher", "model", "--distill-hidden-weight", 1, "--freeze-encoder"],
+        "--distill-hidden-weight trains the layers that --freeze-encoder keeps",
+    ),
+    "more than the whole loss": (
+        ["finetune", "--model", "model", "--train", "train.csv", *OWN, "--out", "new", "--steps",
+         2, "--teacher", "model", "--distillation-weight", 1.5],
+        "--distillation-weight must be between 0 and 1. Received: 1.5",
+    ),
+    "a teacher of no task": (
+        ["finetune", "--model", "model", "--train", "train.csv", *OWN, *SHORT, "--out", "new",
+         "--teacher", "model"],
+        "trained for the student's task. Received: albert, and the student is classifier",
+    ),
     "a model that is not fine-tuned": (
         ["predict-file", "--model", "model", "--file", "dev.csv", "--out", "new"],
         "--model must be fine-tuned. Received: model, a model of the kind encoder",
@@ -164,6 +190,33 @@ def test_a_mistake_ends_with_code_2_a_reason_and_nothing_written(here, albert_ke
     assert code == 2, err
     assert re.search(reason, err), err
     assert "Traceback" not in err and not (here / "new").exists()
+
+
+def test_a_student_of_other_sizes_learns_from_a_teacher_by_command(here, albert_keras):
+    files = ["--train", "train.csv", "--dev", "dev.csv", *OWN, *SHORT]
+    tf.keras.utils.set_random_seed(0)
+    tokenizer = load_albert("model")[1]
+    encoder = build_albert("tiny", vocab_size=400, hidden_size=16, max_position_embeddings=128)
+    save_albert(encoder, "narrow", tokenizer)
+    teacher = ["finetune", *files, "--model", "model", "--out", "teacher"]
+    assert albert_keras(*teacher)[0] == 0
+    taught = ["finetune", *files, "--model", "narrow", "--out", "taught", "--teacher", "teacher"]
+    taught += ["--temperature", 3, "--distillation-weight", 0.8, "--distill-hidden-weight", 0.5]
+    code, _, err = albert_keras(*taught)
+    assert code == 0, err
+    lines = (here / "taught" / "metrics.jsonl").read_text().splitlines()
+    assert {"loss", "distillation", "hidden_error"} <= set(json.loads(lines[-1]))
+    settings = json.loads((here / "taught" / "run.json").read_text())["settings"]
+    weights = (here / "teacher" / "model" / "model.safetensors").read_bytes()
+    assert settings["teacher"] == {
+        "sha256": hashlib.sha256(weights).hexdigest(),
+        "temperature": 3.0,
+        "weight": 0.8,
+        "hidden_weight": 0.5,
+    }
+    assert load_albert("taught/model")[0].count_params() == (
+        build_classifier(encoder, 2).count_params()
+    )
 
 
 def test_a_broken_row_is_refused_by_line_or_left_out_and_named(here, albert_keras):

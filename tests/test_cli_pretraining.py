@@ -122,6 +122,27 @@ def test_a_deeper_run_starts_from_a_shallower_one(work, pretrain):
     assert code == 2 and "--init-from was" in err
 
 
+def test_a_student_learns_from_a_pretrained_teacher(work, pretrain):
+    code, _, err = pretrain("teacher", "--steps", 4)
+    assert code == 0, err
+    student = ["--set", "hidden_size=16", "--set", "num_hidden_layers=2", "--steps", 4]
+    student += ["--recompute", "--micro-batches", 2]
+    taught = ["--teacher", "teacher", "--distill-hidden-weight", 0.5]
+    code, _, err = pretrain("student", *student, *taught, "--length", 48)
+    assert code == 0, err
+    names = {"mlm_loss", "mlm_distillation", "sop_distillation", "hidden_error"}
+    assert names <= set(lines(work / "student" / "metrics.jsonl")[-1])
+    settings = run_settings(work / "student")["settings"]["teacher"]
+    assert settings["weight"] == 0.5 and settings["temperature"] == 2.0
+    assert config_of(load_albert(work / "student" / "model")[0]).hidden_size == 16
+    code, _, err = pretrain("other", *student, "--teacher", "teacher", "--objective", "nsp")
+    assert code == 0, err
+    assert "nsp_distillation" not in lines(work / "other" / "metrics.jsonl")[-1]
+    assert "note: --teacher was trained for other pairs than nsp" in err
+    code, _, err = pretrain("student", *student, "--length", 48, "--resume")
+    assert code == 2 and "others:" in err and "teacher" in err
+
+
 def test_a_recipe_is_what_the_flags_change(work, pretrain):
     code, _, err = pretrain(
         "small", "--recipe", "small-budget", "--length", 32, "--steps", 4, "--mask-rate", 0.2
@@ -185,6 +206,8 @@ def test_a_run_is_never_in_a_bucket(work, pretrain):
         (["--steps", 2, "--strategy", "mirrored"], "needs several devices"),
         (["--steps", 2, "--init-from", "nowhere"], "--init-from must be there"),
         (["--steps", 2, "--learning-rate", 0], "--learning-rate must be a number above 0"),
+        (["--steps", 2, "--teacher", "nowhere"], "--teacher must be there. Received: nowhere"),
+        (["--steps", 2, "--distillation-weight", 1], "--distillation-weight is of --teacher"),
         ([], "Say how long to train"),
     ],
 )

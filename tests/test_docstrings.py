@@ -17,6 +17,7 @@ MODULES = [
     *("albert_keras.answerable_span_head", "albert_keras.span_training"),
     *("albert_keras.rebuilding", "albert_keras.reshaping", "albert_keras.growing"),
     *("albert_keras.pretraining_model", "albert_keras.optimizers", "albert_keras.masking"),
+    *("albert_keras.distillation", "albert_keras.distilled_model"),
     *("albert_keras.schedule", "albert_keras.differences", "albert_keras.recipes"),
     *(f"albert_keras.analysis.{name}" for name in ("parameters", "flops", "costs", "comparing")),
     *("albert_keras.tasks.interval", "albert_keras.training.strategy", "albert_keras.xla_kernel"),

@@ -34,6 +34,8 @@ MAY_IMPORT = {
     "text": ["new_file", "json_file"],
     "model": ["config", "layers"],
     "pretraining_model": ["losses", "model", "backend"],
+    "distillation": ["model"],
+    "distilled_model": ["distillation", "model", "pretraining_model"],
     "answerable_span_head": ["layers"],
     "task_models": ["answerable_span_head", "model", "layers"],
     "span_training": ["model", "task_models"],
@@ -56,7 +58,7 @@ MAY_IMPORT = {
     "tasks": [
         *("config", "recipes", "model", "layers", "losses", "optimizers", "text", "data"),
         *("pretraining_model", "rebuilding", "growing", "checkpoints", "run_folder", "report"),
-        *("task_models", "span_training"),
+        *("task_models", "span_training", "distillation", "distilled_model", "checkpoint_folder"),
         *("training", "masking", "new_file", "new_folder", "json_file"),
     ],
     "analysis": [

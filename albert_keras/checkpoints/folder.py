@@ -138,7 +138,11 @@ def save_albert(
 
 
 def load_albert(
-    folder: str | Path, *, allow_missing: Sequence[str] = (), allow_unused: Sequence[str] = ()
+    folder: str | Path,
+    *,
+    allow_missing: Sequence[str] = (),
+    allow_unused: Sequence[str] = (),
+    output_all_layers: bool = False,
 ) -> tuple[tf.keras.Model, Tokenizer | None]:
     """The model that a folder holds, whichever it is, and its tokenizer if there is one.
 
@@ -148,6 +152,7 @@ def load_albert(
             "sop_classifier.*": those weights are drawn anew.
         allow_unused: patterns of tensors to leave out, such as "predictions.*": a head whose
             tensors are all left out is not built.
+        output_all_layers: of the encoder, see `build_albert`. Default False.
 
     Warns:
         UserWarning: weights were drawn anew or tensors left out; it names them.
@@ -164,7 +169,10 @@ def load_albert(
     'albert_pretrainer'
     """
     model, tokenizer, fit = read_folder(
-        folder, allow_missing=allow_missing, allow_unused=allow_unused
+        folder,
+        allow_missing=allow_missing,
+        allow_unused=allow_unused,
+        output_all_layers=output_all_layers,
     )
     if fit.missing or fit.unused:
         new, left = (", ".join(names) or "nothing" for names in (fit.missing, fit.unused))
@@ -179,6 +187,7 @@ def read_folder(
     *,
     allow_missing: Sequence[str] = (),
     allow_unused: Sequence[str] = (),
+    output_all_layers: bool = False,
 ) -> tuple[tf.keras.Model, Tokenizer | None, Fit]:
     """As `load_albert`, with which tensors were missing or unused instead of a warning."""
     folder = Path(folder)
@@ -190,7 +199,7 @@ def read_folder(
         check_size(tokenizer, config)
     if head["kind"] == "pretrainer" and tokenizer is not None:
         head = {"mask_id": tokenizer.mask_id, **head}  # which Hugging Face does not keep
-    model = build_head(build_albert(config), head)
+    model = build_head(build_albert(config, output_all_layers=output_all_layers), head)
     if head["kind"] in WITHOUT_POOLER:
         # Their older files have the pooler, which does nothing for this head.
         allow_unused = [*allow_unused, "*pooler.*"]

@@ -38,6 +38,13 @@ from albert_keras.cli.task_options import (
     refuse_unused,
     say_note,
 )
+from albert_keras.cli.teacher import (
+    DistillationWeight,
+    DistillHiddenWeight,
+    TeacherFolder,
+    Temperature,
+    teacher_settings,
+)
 from albert_keras.json_file import read_json
 from albert_keras.run_folder import MODEL, REPORT, SCORES, SETTINGS, TEST, run_recipe
 from albert_keras.tasks.finetuning_recipe import FROM_MNLI, RECIPES
@@ -117,6 +124,10 @@ def finetune(
     from_scratch: Annotated[
         bool, typer.Option("--from-scratch", help="Random weights, as if not pretrained.")
     ] = False,
+    teacher: TeacherFolder = None,
+    temperature: Temperature = None,
+    distillation_weight: DistillationWeight = None,
+    distill_hidden_weight: DistillHiddenWeight = None,
     skip_broken: SkipBroken = False,
     cache: Annotated[
         Path | None, typer.Option(help="Folder to keep the encoded examples in.")
@@ -135,7 +146,7 @@ def finetune(
     for flag, path in paths.items():
         if path is not None:
             refuse_missing(path, flag)
-    refuse_unused(task, skip_broken=skip_broken)
+    refuse_unused(task, skip_broken=skip_broken, temperature=temperature)
     if evaluate_every is not None and data is None and dev is None:
         raise ValueError(f"--evaluate-every scores --dev. Received: {evaluate_every} without.")
     if seed + 2 * runs >= 2**32:  # restarts take further seeds
@@ -144,6 +155,19 @@ def finetune(
         raise ValueError("There must be something to train on: --train, or --data. Received: none.")
     if runs > 1 and data is None and dev is None:
         raise ValueError(f"--runs are compared on --dev. Received: --runs {runs} without.")
+    to_teach = teacher_settings(
+        teacher,
+        temperature=temperature,
+        distillation_weight=distillation_weight,
+        distill_hidden_weight=distill_hidden_weight,
+    )
+    teacher = teacher and find_checkpoint(teacher)
+    output_all_layers = to_teach.get("hidden_weight", 0) > 0
+    if output_all_layers and freeze_encoder:
+        raise ValueError(
+            "--distill-hidden-weight trains the layers that --freeze-encoder keeps. Received: "
+            "both. Leave one out."
+        )
     chosen = chosen_recipe(
         task,
         recipe,
@@ -173,6 +197,7 @@ def finetune(
     from albert_keras.tasks import finetuning_data, finetuning_run
     from albert_keras.tasks.finetuning_runs import numbers_in, several_runs
     from albert_keras.tasks.task_files import TaskFiles
+    from albert_keras.tasks.teacher import load_teacher
     from albert_keras.training.timing import steps_in
 
     if precision != Precision.FLOAT32:
@@ -212,14 +237,24 @@ def finetune(
     )
 
     def new_encoder():
-        return build_albert(config) if from_scratch else encoder_of(load_albert(folder)[0])
+        if from_scratch:
+            return build_albert(config, output_all_layers=output_all_layers)
+        return encoder_of(load_albert(folder, output_all_layers=output_all_layers)[0])
+
+    with devices.scope():
+        distillation = teacher and load_teacher(teacher, tokenizer, **to_teach)
 
     start = finetuning_run.Start(
         new_encoder, tokenizer, None if from_scratch else _sha256(folder / WEIGHTS)
     )
     if minutes is not None and not begun:
         _, trainer = finetuning_run.compiled(
-            files.task, start, chosen, devices, freeze_encoder=freeze_encoder
+            files.task,
+            start,
+            chosen,
+            devices,
+            freeze_encoder=freeze_encoder,
+            distillation=distillation,
         )
         batches_from = finetuning_data.training_batches(files.task, rows, chosen, devices)
         timed = steps_in(minutes, trainer, batches_from(0))
@@ -242,6 +277,7 @@ def finetune(
             folder,
             strategy=devices,
             freeze_encoder=freeze_encoder,
+            distillation=distillation,
             resume=(folder / SETTINGS).exists() if runs > 1 else resume,
             log_every=log_every,
             save_every=save_every,

@@ -28,6 +28,13 @@ from albert_keras.cli.runs import (
     timed,
 )
 from albert_keras.cli.startup import start_tensorflow
+from albert_keras.cli.teacher import (
+    DistillationWeight,
+    DistillHiddenWeight,
+    TeacherFolder,
+    Temperature,
+    teacher_settings,
+)
 from albert_keras.config import PRESETS, config_from
 from albert_keras.data.storage import is_remote
 from albert_keras.json_file import read_json
@@ -122,6 +129,10 @@ def pretrain(
     mask_rate: Annotated[
         float | None, typer.Option(help="Share of the pieces that is masked. [default: 0.15]")
     ] = None,
+    teacher: TeacherFolder = None,
+    temperature: Temperature = None,
+    distillation_weight: DistillationWeight = None,
+    distill_hidden_weight: DistillHiddenWeight = None,
     strategy: StrategyOption = Strategy.AUTO,
     precision: PrecisionOption = Precision.FLOAT32,
     recompute: Annotated[
@@ -153,6 +164,13 @@ def pretrain(
         refuse_missing(init_from, "--init-from")
         if (init_from / SETTINGS).exists():
             init_from = find_checkpoint(init_from)
+    taught = teacher_settings(
+        teacher,
+        temperature=temperature,
+        distillation_weight=distillation_weight,
+        distill_hidden_weight=distill_hidden_weight,
+    )
+    teacher = teacher and find_checkpoint(teacher)
     for paths, flag in ((records, "--records"), (dev or (), "--dev")):
         if len(set(paths)) < len(paths):
             raise ValueError(f"{flag} must name different folders. Received: {', '.join(paths)}.")
@@ -217,6 +235,7 @@ def pretrain(
     from albert_keras.data.record_set import RecordSet
     from albert_keras.tasks import pretraining
     from albert_keras.tasks.pretraining_run import Corpora, pretrain
+    from albert_keras.tasks.teacher import load_teacher
     from albert_keras.text.tokenizer import Tokenizer
     from albert_keras.training.timing import steps_in
     from albert_keras.training.workers import has_several_workers
@@ -238,9 +257,15 @@ def pretrain(
         held_out.refuse_rows_of(longest)  # now, not when the training has ended
     config = config_from(preset, {"vocab_size": tokenizer.vocab_size, **fields})
 
+    with devices.scope():
+        distillation = teacher and load_teacher(teacher, tokenizer, **taught)
+    output_all_layers = taught.get("hidden_weight", 0) > 0
+
     def new_model(recipe):
         with devices.scope():
-            pretrainer = pretraining.new_pretrainer(config, recipe, tokenizer, recompute)
+            pretrainer = pretraining.new_pretrainer(
+                config, recipe, tokenizer, recompute, output_all_layers
+            )
             if init_from is not None:
                 from albert_keras.tasks.warm_start import warm_start
 
@@ -248,6 +273,7 @@ def pretrain(
             model = pretraining.compiled(
                 pretrainer,
                 recipe,
+                distillation,
                 steps_per_execution=steps_per_execution,
                 jit_compile=jit_compile,
             )
@@ -272,6 +298,12 @@ def pretrain(
     model, pretrainer, origin = new_model(chosen)
     if origin is not None:
         typer.echo(origin.text)
+    if teacher and objective != Objective.NONE and f"{objective}_distillation" not in model.places:
+        typer.echo(
+            f"note: --teacher was trained for other pairs than {objective}: of it the masked words "
+            "are learned, of pairs the labels.",
+            err=True,
+        )
     reached = pretrain(
         model,
         pretrainer,

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from albert_keras.tasks.task_names import RACE, SQUAD
+from albert_keras.tasks.glue import GLUE_TASKS
+from albert_keras.tasks.task_names import RACE, REGRESS, SQUAD
 from albert_keras.tasks.text_examples import TextColumns
 
 TextColumn = Annotated[str, typer.Option(help="Of your own files: the column of the text.")]
@@ -23,7 +24,11 @@ SkipBroken = Annotated[
 
 
 def refuse_unused(
-    task: str, *, skip_broken: bool = False, null_threshold: float | None = None
+    task: str,
+    *,
+    skip_broken: bool = False,
+    null_threshold: float | None = None,
+    temperature: float | None = None,
 ) -> None:
     """Raises ValueError for an option that this task does not have."""
     if skip_broken and task in (*SQUAD, RACE):
@@ -33,6 +38,11 @@ def refuse_unused(
         )
     if null_threshold is not None and task != SQUAD[1]:
         raise ValueError(f"--null-threshold is of squad2. Received: it for {task}.")
+    is_regression = task == REGRESS or (task in GLUE_TASKS and GLUE_TASKS[task].regression)
+    if temperature is not None and is_regression:
+        raise ValueError(
+            f"--temperature softens logits. Received: it for {task}, whose model gives numbers."
+        )
 
 
 def columns_named(text: str, pair: str | None, label: str | None, id: str | None) -> TextColumns:

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from albert_keras.checkpoints import load_albert, save_albert
 from albert_keras.data.shards import sha256_of
+from albert_keras.distillation import Distillation
 from albert_keras.json_file import read_json, write_json
 from albert_keras.model import config_of, encoder_of, layers_of
 from albert_keras.new_folder import new_folder
@@ -30,6 +31,7 @@ from albert_keras.tasks.encoded_rows import EncodedRows
 from albert_keras.tasks.finetuning_data import FinetuningData, has_fixed_shapes, training_batches
 from albert_keras.tasks.finetuning_recipe import FinetuningRecipe
 from albert_keras.tasks.finetuning_task import FinetuningTask, Member, answered_by
+from albert_keras.tasks.teacher import taught, teacher_settings
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.training.guards import Plateau
 from albert_keras.training.loop import train
@@ -65,12 +67,14 @@ def compiled(
     strategy: tf.distribute.Strategy,
     *,
     freeze_encoder: bool = False,
+    distillation: Distillation | None = None,
 ) -> tuple[tf.keras.Model, tf.keras.Model]:
     """The model that predicts and the compiled one that trains it, of the same weights.
 
     Args:
         recipe: with `total_steps`.
         freeze_encoder: train the task's head alone, and the pooler that it stands on.
+        distillation: a teacher to learn from as well. Default None.
     """
     refuse_uneven_batch(recipe.batch_size, strategy)
     warmup_steps = recipe.steps(examples=1)[1]
@@ -81,6 +85,9 @@ def compiled(
         for name in ("embeddings", "encoder") if freeze_encoder else ():
             layers_of(model)[name].trainable = False
         trainer = task.trainer_of(model)
+        arguments = task.compile_arguments(trainer)
+        if distillation is not None:
+            trainer = taught(distillation, task, model, trainer, recipe.max_length)
         trainer.compile(
             optimizer_named(
                 recipe.optimizer,
@@ -89,7 +96,7 @@ def compiled(
                 recipe.total_steps,
                 clip_norm=recipe.clip_norm,
             ),
-            **task.compile_arguments(trainer),
+            **arguments,
         )
     return model, trainer
 
@@ -104,6 +111,7 @@ def finetune(
     *,
     strategy: tf.distribute.Strategy | None = None,
     freeze_encoder: bool = False,
+    distillation: Distillation | None = None,
     resume: bool = False,
     **options: Any,
 ) -> int:
@@ -121,7 +129,7 @@ def finetune(
         recipe: with `total_steps`, see `FinetuningRecipe.resolved`.
         folder: of the run.
         strategy: where to train. Default None: the current one.
-        freeze_encoder: see `compiled`.
+        freeze_encoder, distillation: see `compiled`.
         resume: go on with the run in `folder`; one that has ended stays as it is.
         **options: `log_every`, `save_every`, `quiet` of `train`.
 
@@ -134,7 +142,9 @@ def finetune(
         TrainingDiverged, OSError: see `train`.
     """
     strategy = strategy or tf.distribute.get_strategy()
-    model, trainer = compiled(task, start, recipe, strategy, freeze_encoder=freeze_encoder)
+    model, trainer = compiled(
+        task, start, recipe, strategy, freeze_encoder=freeze_encoder, distillation=distillation
+    )
     positions = config_of(model).max_position_embeddings
     if recipe.max_length > positions:
         raise ValueError(
@@ -142,7 +152,10 @@ def finetune(
             f"{recipe.max_length}."
         )
     batches_from = training_batches(task, rows, recipe, strategy)
-    settings = _settings(task, data, start, recipe, rows, model, freeze_encoder)
+    settings = {
+        **_settings(task, data, start, recipe, rows, model, freeze_encoder),
+        **teacher_settings(trainer),
+    }
     _check(task, data)
     folder = Path(folder)
     held_out = _HeldOut(task, data, start, recipe, folder, model, strategy)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.distillation import soft_divergence
 from albert_keras.tasks.encoded_rows import EncodedRows
 from albert_keras.tasks.length_batches import Predictor
 from albert_keras.text.tokenizer import Tokenizer
@@ -99,6 +100,20 @@ class FinetuningTask(abc.ABC):
     def fit_batch(self, inputs: dict, targets: dict) -> tuple[dict, dict]:
         """A batch as `trainer_of` takes it, in graph."""
         return inputs, targets
+
+    def distillation_loss(
+        self, targets: dict, teacher: dict, student: dict, temperature: float
+    ) -> tf.Tensor:
+        """What a student's outputs differ by from a teacher's, float32 `(B,)`: the mean
+        `soft_divergence` of all of them.
+
+        Args:
+            targets: of the batch.
+            teacher, student: outputs of `trainer_of` for it.
+            temperature: float > 0.
+        """
+        soft = [soft_divergence(teacher[name], student[name], temperature) for name in student]
+        return tf.add_n(soft) / len(soft)
 
     @abc.abstractmethod
     def unlearned_loss(self, rows: EncodedRows) -> float:

@@ -7,16 +7,23 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.data.pretraining import pretraining_batches
 from albert_keras.data.record_set import RecordSet
+from albert_keras.distillation import Distillation
+from albert_keras.distilled_model import DistilledPretraining
 from albert_keras.masking import prediction_slots
 from albert_keras.model import build_albert, build_pretrainer, config_of
 from albert_keras.optimizers import optimizer_named
 from albert_keras.pretraining_model import PretrainingModel, with_pretraining_loss
 from albert_keras.recipes import MASK_RATE, PretrainingRecipe
+from albert_keras.tasks.teacher import for_pretrainer
 from albert_keras.text.tokenizer import Tokenizer
 
 
 def new_pretrainer(
-    config: AlbertConfig, recipe: PretrainingRecipe, tokenizer: Tokenizer, recompute: bool = False
+    config: AlbertConfig,
+    recipe: PretrainingRecipe,
+    tokenizer: Tokenizer,
+    recompute: bool = False,
+    output_all_layers: bool = False,
 ) -> tf.keras.Model:
     """A pretrainer with random weights drawn from the recipe's seed.
 
@@ -24,7 +31,7 @@ def new_pretrainer(
         config: of the encoder.
         recipe: gives the seed, the objective and the masking.
         tokenizer: of the records.
-        recompute: see `build_albert`. Default False.
+        recompute, output_all_layers: see `build_albert`. Default False.
 
     Raises:
         ValueError: the recipe's sequences are longer than the config's positions.
@@ -36,9 +43,8 @@ def new_pretrainer(
             "or raise the other (--set max_position_embeddings=...)."
         )
     tf.keras.utils.set_random_seed(recipe.seed)
-    return build_pretrainer(
-        build_albert(config, recompute=recompute), **masking_settings(recipe, tokenizer)
-    )
+    encoder = build_albert(config, recompute=recompute, output_all_layers=output_all_layers)
+    return build_pretrainer(encoder, **masking_settings(recipe, tokenizer))
 
 
 def masking_settings(recipe: PretrainingRecipe, tokenizer: Tokenizer) -> dict:
@@ -56,15 +62,25 @@ def masking_settings(recipe: PretrainingRecipe, tokenizer: Tokenizer) -> dict:
     }
 
 
-def compiled(pretrainer: tf.keras.Model, recipe: PretrainingRecipe, **options) -> PretrainingModel:
+def compiled(
+    pretrainer: tf.keras.Model,
+    recipe: PretrainingRecipe,
+    distillation: Distillation | None = None,
+    **options,
+) -> PretrainingModel:
     """The pretrainer with its loss and the recipe's optimizer, ready for `fit`.
 
     Args:
         pretrainer: a model of `build_pretrainer`.
         recipe: gives the optimizer, its schedule and the micro-batches.
+        distillation: a teacher to learn from as well, see `tasks.teacher`. Default None.
         **options: further arguments of `compile`, such as `steps_per_execution`.
     """
-    model = with_pretraining_loss(pretrainer, recipe.micro_batches)
+    if distillation is None:
+        model = with_pretraining_loss(pretrainer, recipe.micro_batches)
+    else:
+        taught = for_pretrainer(distillation, pretrainer, recipe.longest)
+        model = DistilledPretraining(pretrainer, taught, recipe.micro_batches)
     model.compile(
         optimizer_named(
             recipe.optimizer,

@@ -22,6 +22,7 @@ from albert_keras.report.page import write_report
 from albert_keras.run_folder import BEST, CORPORA, MODEL, SCORES, begin_run, only_process_in
 from albert_keras.tasks.pretraining import refuse_misfit, training_batches
 from albert_keras.tasks.pretraining_scores import evaluate, evaluation_batches
+from albert_keras.tasks.teacher import teacher_settings
 from albert_keras.tasks.unigram import unigram_entropy
 from albert_keras.text.tokenizer import Tokenizer
 from albert_keras.training.guards import Plateau
@@ -87,7 +88,7 @@ def pretrain(
         recipe: what to do.
         folder: of the run.
         origin: what the weights began from, None for random ones; the run keeps it, and a resumed
-            run must have the same.
+            run must have the same, as it must have the same teacher.
         evaluate_every: int > 0, steps between two scores on the first rows of the development
             sets. Default None, at the end alone.
         resume: go on with the run in `folder`.
@@ -118,7 +119,7 @@ def pretrain(
         for length, end in recipe.phases()
     ]
     plateau = Plateau("mlm_loss", unigram_entropy(phases[0][2](0)), recipe.warmup_steps, _CAUSES)
-    settings = _settings(pretrainer, corpora, recipe, origin)
+    settings = {**_settings(pretrainer, corpora, recipe, origin), **teacher_settings(model)}
     with naming_lost_workers(strategy):
         _begin(folder, settings, strategy, resume)
     is_chief = worker_index(strategy) == 0

@@ -124,6 +124,14 @@ class TextTask(FinetuningTask):
             "metrics": {"logits": [tf.keras.metrics.SparseCategoricalAccuracy(name="accuracy")]},
         }
 
+    def distillation_loss(
+        self, targets: dict, teacher: dict, student: dict, temperature: float
+    ) -> tf.Tensor:
+        """Of a regression the square of the difference, to which the temperature is nothing."""
+        if self.is_regression:
+            return _square_of_difference(teacher["logits"], student["logits"])
+        return super().distillation_loss(targets, teacher, student, temperature)
+
     def unlearned_loss(self, rows: EncodedRows) -> float:
         """The entropy of the labels in nats; of a regression the variance."""
         targets = rows.targets["logits"]

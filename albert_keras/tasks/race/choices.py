@@ -90,7 +90,7 @@ def choice_loss(marks: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     array([0.693], dtype=float32)
     """
     right = tf.cast(tf.equal(marks, 1), tf.float32)
-    return -tf.reduce_sum(right * tf.nn.log_softmax(_masked(marks, logits)), axis=-1)
+    return -tf.reduce_sum(right * tf.nn.log_softmax(of_choices(marks, logits)), axis=-1)
 
 
 def choice_accuracy(marks: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
@@ -98,15 +98,16 @@ def choice_accuracy(marks: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
 
     A metric for `compile`; arguments as of `choice_loss`.
     """
-    best = tf.argmax(_masked(marks, logits), axis=-1, output_type=tf.int32)
+    best = tf.argmax(of_choices(marks, logits), axis=-1, output_type=tf.int32)
     return tf.cast(tf.equal(tf.gather(marks, best, batch_dims=1), 1), tf.float32)
+
+
+def of_choices(marks: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """The logits, float32 `(B, C)`, -1e9 for what is no choice."""
+    # Not infinite: an infinite logit times the 0 of `right` would be NaN.
+    return tf.where(tf.equal(marks, NO_CHOICE), -1e9, tf.cast(logits, tf.float32))
 
 
 def _pieces(texts: Sequence[str], tokenizer) -> tf.RaggedTensor:
     values, splits = tokenizer.encode_lines(texts)
     return tf.RaggedTensor.from_row_splits(values, splits, validate=False)
-
-
-def _masked(marks, logits):
-    # Not infinite: an infinite logit times the 0 of `right` would be NaN.
-    return tf.where(tf.equal(marks, NO_CHOICE), -1e9, tf.cast(logits, tf.float32))

@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.distillation import soft_divergence
 from albert_keras.new_file import new_file
 from albert_keras.task_models import build_multiple_choice
 from albert_keras.tasks.encoded_rows import EncodedRows
 from albert_keras.tasks.finetuning_task import Answered, Encoded, FinetuningTask
 from albert_keras.tasks.interval import wilson_interval
-from albert_keras.tasks.race.choices import choice_accuracy, choice_loss, question_blocks
+from albert_keras.tasks.race.choices import (
+    choice_accuracy,
+    choice_loss,
+    of_choices,
+    question_blocks,
+)
 from albert_keras.tasks.race.reading import (
     LETTERS,
     LEVELS,
@@ -69,6 +75,14 @@ class RaceTask(FinetuningTask):
     def compile_arguments(self, trainer: tf.keras.Model) -> dict[str, Any]:
         accuracy = tf.keras.metrics.MeanMetricWrapper(choice_accuracy, name="accuracy")
         return {"loss": {"logits": choice_loss}, "metrics": {"logits": [accuracy]}}
+
+    def distillation_loss(
+        self, targets: dict, teacher: dict, student: dict, temperature: float
+    ) -> tf.Tensor:
+        """Over the choices that each example has."""
+        marks = targets["logits"]
+        logits = (of_choices(marks, outputs["logits"]) for outputs in (teacher, student))
+        return soft_divergence(*logits, temperature)
 
     def unlearned_loss(self, rows: EncodedRows) -> float:
         """Of equally probable options."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.distillation import soft_divergence
 from albert_keras.span_training import span_losses, with_gold_starts
 from albert_keras.task_models import build_answerable_span_predictor, build_span_predictor
 from albert_keras.tasks.encoded_rows import EncodedRows
@@ -139,6 +140,22 @@ class SquadTask(FinetuningTask):
         if self._answerable:
             return inputs, targets
         return {**inputs, "start_positions": targets["start_logits"]}, targets
+
+    def distillation_loss(
+        self, targets: dict, teacher: dict, student: dict, temperature: float
+    ) -> tf.Tensor:
+        """The mean over first and last pieces, with half of that of "no answer", as the labels'
+        loss is. Teacher and student are told the same starts, so both score the same ends."""
+        names = ["start_logits", "end_logits"]
+        spans = [soft_divergence(teacher[name], student[name], temperature) for name in names]
+        if not self._answerable:
+            # Of two classes: an answer, at 0, and none.
+            pairs = (
+                tf.stack([tf.zeros_like(logits), logits], axis=-1)
+                for logits in (teacher["unanswerable_logits"], student["unanswerable_logits"])
+            )
+            spans.append(soft_divergence(*pairs, temperature))
+        return 0.5 * tf.add_n(spans)
 
     def unlearned_loss(self, rows: EncodedRows) -> float:
         """Of a head that knows how many rows have no answer, and that an answer is somewhere in the
