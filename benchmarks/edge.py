@@ -89,6 +89,7 @@ def measured(runs, shapes, rounds, vocab_size) -> dict[str, dict[str, list[float
     for round_ in range(1 + rounds):  # the first one makes what is made once
         for name, run in runs.items():
             for shape, batch in batches.items():
+                run(batch)  # while the threads of the runtime before stop looking for work
                 start = time.perf_counter()
                 np.asarray(run(batch)["logits"])
                 if round_ > 0:
