@@ -8,13 +8,13 @@ JOBS ?= 2
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: demo test lint bench parity parity-model-garden tpu-lowering kill-and-resume clean
+.PHONY: demo test lint docs bench parity parity-model-garden tpu-lowering kill-and-resume clean
 
 .venv/installed: setup.cfg pyproject.toml
 	@echo "Installing into .venv, which takes a minute or two ..."
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --quiet --editable '.[dev,tasks,plots,serve,edge]'
+	$(BIN)/python -m pip install --quiet --quiet --editable '.[dev,docs,tasks,plots,serve,edge]'
 	touch $@
 
 # Raw text to a served answer, on the documentation installed with Python. MINUTES=60 trains longer.
@@ -29,6 +29,10 @@ test: .venv/installed
 lint: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+# The site of the documentation, build/docs/index.html. A warning is an error.
+docs: .venv/installed
+	$(BIN)/python -m sphinx -W --keep-going --quiet -c docs . build/docs
 
 # Every measurement, about an hour on two quiet cores, and docs/benchmarks.md; goes on where it was
 # stopped. NAMES="depth scaling" runs these alone, beside the peers where they are installed.

@@ -89,8 +89,8 @@ class Lamb(_OptimizerOfEitherKeras):
         u = m / (sqrt(v) + epsilon) + weight_decay w
         w = w - learning_rate * |w| / |u| * u
 
-    Variables whose path matches `exclude` have no weight decay and no |w| / |u|; that ratio is
-    also 1 where either norm is 0. With `bias_correction`, m and v are divided by 1 - beta^t
+    Variables whose path matches `exclude` have no weight decay and no `|w| / |u|`; that ratio
+    is also 1 where either norm is 0. With `bias_correction`, m and v are divided by 1 - beta^t
     before u, which is the paper's Algorithm 2 and tensorflow-addons' LAMB; the released ALBERT
     code has no correction, and that is the default here.
 
@@ -221,7 +221,7 @@ class Lamb(_OptimizerOfEitherKeras):
 
 @tf.keras.utils.register_keras_serializable(package="albert_keras")
 class AdamW(Lamb):
-    """Adam with decoupled weight decay: `Lamb` without |w| / |u|, and with bias correction.
+    """Adam with decoupled weight decay: `Lamb` without `|w| / |u|`, and with bias correction.
 
         m = beta_1 m + (1 - beta_1) g          v = beta_2 v + (1 - beta_2) g^2
         u = m / (1 - beta_1^t) / (sqrt(v / (1 - beta_2^t)) + epsilon) + weight_decay w
