@@ -1,7 +1,8 @@
 """What a training step costs, and how many of them make cells comparable."""
 
+from albert_keras.analysis.flops import training_flops
 from albert_keras.config import AlbertConfig
-from albert_keras.masking import prediction_slots
+from albert_keras.recipes import prediction_slots
 
 
 def step_flops(config: AlbertConfig, *, length: int, batch: int, mask_rate: float) -> int:
@@ -16,12 +17,8 @@ def step_flops(config: AlbertConfig, *, length: int, batch: int, mask_rate: floa
         batch: int, B.
         mask_rate: float, share of S that the head for masked words predicts.
     """
-    V, E, H = config.vocab_size, config.embedding_size, config.hidden_size
-    M = prediction_slots(length, mask_rate)
-    layer = length * (4 * H * H + 2 * length * H + 2 * H * config.intermediate_size)
-    embedding = 0 if E == H and not config.always_project else length * E * H
-    heads = M * (H * E + E * V) + H * H + 2 * H
-    return 3 * 2 * batch * (embedding + config.num_hidden_layers * layer + heads)
+    flops = training_flops(config, length, prediction_slots(length, mask_rate))
+    return batch * (flops["forward"] + flops["backward"])
 
 
 def matched_steps(steps: int, flops: int, base_flops: int) -> int:

@@ -22,7 +22,7 @@ class Cell:
     """What is trained. Equal cells are one, in whichever tables they stand.
 
     Args:
-        hidden_size: int, H. There are H / 16 heads, and I = 4 H.
+        hidden_size: int, H. There are H / 32 heads, and I = 4 H.
         embedding_size: int, E; E == H leaves out the projection.
         num_hidden_layers: int, L.
         sharing: as of `AlbertConfig`.
@@ -32,9 +32,9 @@ class Cell:
         grown_from: the cell whose trained weights this one starts from; None for random ones.
     """
 
-    hidden_size: int = 64
-    embedding_size: int = 32
-    num_hidden_layers: int = 6
+    hidden_size: int = 128
+    embedding_size: int = 64
+    num_hidden_layers: int = 3
     sharing: str | int | SharingPattern = "all"
     dropout: float = 0.0
     objective: str = "sop"
@@ -48,7 +48,7 @@ class Cell:
             embedding_size=self.embedding_size,
             hidden_size=self.hidden_size,
             num_hidden_layers=self.num_hidden_layers,
-            num_attention_heads=self.hidden_size // 16,
+            num_attention_heads=self.hidden_size // 32,
             intermediate_size=4 * self.hidden_size,
             hidden_dropout_prob=self.dropout,
             attention_probs_dropout_prob=self.dropout,
@@ -63,8 +63,8 @@ class Cell:
     def name(self) -> str:
         """Says all of it; the name of a folder.
 
-        >>> Cell(sharing=6, grown_from=Cell(num_hidden_layers=1, share=0.5)).name
-        'H64-E32-L12-groups_of_6-sop-from-H64-E32-L1-all-sop-x0.5'
+        >>> Cell(sharing="none", grown_from=Cell(num_hidden_layers=1, share=0.5)).name
+        'H128-E64-L3-none-sop-from-H128-E64-L1-all-sop-x0.5'
         """
         parts = [f"H{self.hidden_size}-E{self.embedding_size}-L{self.num_hidden_layers}"]
         parts += [sharing_name(self.sharing).replace(" ", "_"), self.objective]
@@ -116,7 +116,7 @@ class Table(NamedTuple):
 
 
 BASE = Cell()  # of all tables; with matched FLOPs its training step is the measure
-DEPTHS, WIDTHS, SIZES = (1, 3, 6, 12), (32, 64, 128, 192), (8, 16, 32, 64)
+DEPTHS, WIDTHS, SIZES = (1, 2, 3, 6), (32, 64, 128, 256), (16, 32, 64, 128)
 SHARINGS = ("all", "attention", "ffn", "none")
 
 
@@ -161,7 +161,8 @@ TABLES = {
         {
             (str(depth), sharing_name(sharing)): _with(num_hidden_layers=depth, sharing=sharing)
             for depth, sharings in (
-                (6, (*SHARINGS, 3, 2, own_then_shared(3, 3))),
+                (3, SHARINGS),
+                (6, ("all", "none", 3, 2, own_then_shared(3, 3))),
                 (12, ("all", "none", own_then_shared(6, 6))),
             )
             for sharing in sharings
@@ -200,7 +201,7 @@ TABLES = {
     "table13": Table(
         "Depth of a wide model",
         ("L", "start"),
-        dict(_depth_rows((3, 6), hidden_size=128)),
+        dict(_depth_rows((3, 6), hidden_size=256)),
         "L = 12 and 24 of H = 4096: no better when deeper.",
     ),
 }

@@ -35,7 +35,7 @@ class Experiment:
         batch: int, B.
         vocab_size: int, V.
         warmup: float, share of a cell's steps.
-        mask_rate: float.
+        mask_rate: float; twice the paper's, from which small models learn sooner.
         save_every: int, steps between two saves.
         task: files to fine-tune on and to score, (train, dev); None for no downstream score.
         task_epochs: float.
@@ -43,14 +43,14 @@ class Experiment:
 
     folder: Path
     match: str = "steps"
-    steps: int = 5000
+    steps: int = 4000
     minutes: float | None = None
     learning_rate: float = 2e-3
     length: int = 64
-    batch: int = 16
+    batch: int = 32
     vocab_size: int = 2000
     warmup: float = 0.06
-    mask_rate: float = 0.15
+    mask_rate: float = 0.3
     save_every: int = 500
     task: tuple[Path, Path] | None = None
     task_epochs: float = 3

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from albert_keras.analysis.parameters import HEADS, parameters_of
 from albert_keras.config import AlbertConfig
 from albert_keras.json_file import read_json
 from examples.ablations.cells import Cell
@@ -18,15 +19,9 @@ SCORES = (
 
 
 def encoder_parameters(config: AlbertConfig) -> int:
-    """Weights of the encoder: tables, projection, the blocks of its layers, and the pooler."""
-    E, H, wide = config.embedding_size, config.hidden_size, config.intermediate_size
-    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
-    embeddings = (rows + 2) * E + (E * H + H if E != H or config.always_project else 0)
-    attention = 4 * (H * H + H) + 2 * H
-    ffn = 2 * H * wide + wide + H + 2 * H
-    pattern = config.sharing_pattern
-    blocks = len(set(pattern.attention)) * attention + len(set(pattern.ffn)) * ffn
-    return embeddings + blocks + H * H + H
+    """Weights of the encoder with its pooler, without the heads of pretraining."""
+    parts = parameters_of(config)
+    return sum(number for part, number in parts.items() if part not in HEADS)
 
 
 def measured(experiment: Experiment, cell: Cell, seed: int) -> dict[str, Any]:

@@ -114,7 +114,7 @@ Written by `python -m examples.ablations`; a reading of it is for other pages. M
 
 - **Budget**: {budget}. A run that grew from others comes after theirs; "in all" counts them.
 - **Base cell**: H = {BASE.hidden_size}, E = {BASE.embedding_size}, L = {BASE.num_hidden_layers},
-  H/16 heads, I = 4 H, sharing {BASE.sharing}, dropout {BASE.dropout:g}, {BASE.objective.upper()};
+  H/32 heads, I = 4 H, sharing {BASE.sharing}, dropout {BASE.dropout:g}, {BASE.objective.upper()};
   a table says what it changes. Initial weights of standard deviation
   0.02 (768 / H)^0.5.
 - **Training**: batches of {experiment.batch} rows of {experiment.length} pieces, AdamW with the
