@@ -15,19 +15,17 @@ import argparse
 import json
 import os
 import platform
-import resource
 
 os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import numpy as np
 import tensorflow as tf
 
 from albert_keras import Lamb, build_albert, build_pretrainer, with_pretraining_loss
 from albert_keras.masking import prediction_slots
 from albert_keras.recipes import MASK_RATE
 from albert_keras.training.timing import StepClock
-from benchmarks.floor import product_flops_per_second, random_batch, step_flops
+from benchmarks.floor import product_flops_per_second, random_batch, step_flops, step_line
 
 
 def main(argv=None):
@@ -52,31 +50,16 @@ def main(argv=None):
     batches = tf.data.Dataset.from_tensors(batch).repeat()
     model.fit(batches, steps_per_epoch=1 + arguments.steps, verbose=0, callbacks=[clock])
     first, *seconds = clock.seconds
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     floor = step_flops(rows, length, predictions) / max(before, product_flops_per_second(dtype))
+    line = step_line("training_step", arguments, seconds, first, floor) | {
+        "tensorflow": tf.__version__,
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+    }
+    print(json.dumps(line))
     if arguments.profile:
         with tf.profiler.experimental.Profile(arguments.profile):
             model.fit(batches, steps_per_epoch=1, verbose=0)
-    print(
-        json.dumps(
-            {
-                "benchmark": "training_step",
-                "shape": arguments.shape,
-                "policy": arguments.policy,
-                "seconds": [round(one, 3) for one in seconds],
-                "step_seconds": [round(f(seconds), 3) for f in (np.median, min, max)],
-                "tokens_per_second": round(rows * length / np.median(seconds)),
-                "floor_seconds": round(floor, 3),
-                "floor_fraction": round(floor / np.median(seconds), 3),
-                "best_floor_fraction": round(floor / min(seconds), 3),
-                "first_step_seconds": round(first, 1),
-                "peak_mb": round(peak),
-                "tensorflow": tf.__version__,
-                "machine": platform.machine(),
-                "cpus": os.cpu_count(),
-            }
-        )
-    )
 
 
 if __name__ == "__main__":

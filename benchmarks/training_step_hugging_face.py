@@ -13,7 +13,6 @@ import argparse
 import contextlib
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ import numpy as np
 import torch
 import transformers
 
-from benchmarks.floor import PRODUCT, random_batch, step_flops
+from benchmarks.floor import PRODUCT, random_batch, step_flops, step_line
 from benchmarks.serving import unslowing_library
 
 IGNORED = -100  # as a label
@@ -85,28 +84,13 @@ def measure(arguments):
 
     before = product_flops_per_second(dtype)
     first, *seconds = (step() for _ in range(1 + arguments.steps))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     floor = step_flops(rows, length, predictions) / max(before, product_flops_per_second(dtype))
-    print(
-        json.dumps(
-            {
-                "benchmark": "training_step_hugging_face",
-                "shape": arguments.shape,
-                "policy": arguments.policy,
-                "unslowed": "LD_PRELOAD" in os.environ,
-                "seconds": [round(one, 3) for one in seconds],
-                "step_seconds": [round(f(seconds), 3) for f in (np.median, min, max)],
-                "floor_seconds": round(floor, 3),
-                "floor_fraction": round(floor / np.median(seconds), 3),
-                "best_floor_fraction": round(floor / min(seconds), 3),
-                "tokens_per_second": round(rows * length / np.median(seconds)),
-                "first_step_seconds": round(first, 1),
-                "peak_mb": round(peak),
-                "torch": torch.__version__,
-                "transformers": transformers.__version__,
-            }
-        )
-    )
+    line = step_line("training_step_hugging_face", arguments, seconds, first, floor) | {
+        "unslowed": "LD_PRELOAD" in os.environ,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+    }
+    print(json.dumps(line))
 
 
 def product_flops_per_second(dtype: torch.dtype, repeats: int = 7) -> float:

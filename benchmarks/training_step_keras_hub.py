@@ -9,7 +9,6 @@ than ours, and its floor leaves the head out. AdamW, dropout 0.
 import argparse
 import json
 import os
-import resource
 import time
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -17,10 +16,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras
 import keras_hub
-import numpy as np
 import tensorflow as tf
 
-from benchmarks.floor import product_flops_per_second, random_batch, step_flops
+from benchmarks.floor import product_flops_per_second, random_batch, step_flops, step_line
 
 
 def main(argv=None):
@@ -70,28 +68,13 @@ def main(argv=None):
     batches = tf.data.Dataset.from_tensors((features, ours["masked_ids"])).repeat()
     model.fit(batches, steps_per_epoch=1 + arguments.steps, verbose=0, callbacks=[Clock()])
     first = seconds.pop(0)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     flops = step_flops(rows, length, predictions) - 6 * (768**2 + 2 * 768) * rows
     floor = flops / max(before, product_flops_per_second(dtype))
-    print(
-        json.dumps(
-            {
-                "benchmark": "training_step_keras_hub",
-                "shape": arguments.shape,
-                "policy": arguments.policy,
-                "seconds": [round(one, 3) for one in seconds],
-                "step_seconds": [round(f(seconds), 3) for f in (np.median, min, max)],
-                "floor_seconds": round(floor, 3),
-                "floor_fraction": round(floor / np.median(seconds), 3),
-                "best_floor_fraction": round(floor / min(seconds), 3),
-                "tokens_per_second": round(rows * length / np.median(seconds)),
-                "first_step_seconds": round(first, 1),
-                "peak_mb": round(peak),
-                "keras_hub": keras_hub.__version__,
-                "tensorflow": tf.__version__,
-            }
-        )
-    )
+    line = step_line("training_step_keras_hub", arguments, seconds, first, floor) | {
+        "keras_hub": keras_hub.__version__,
+        "tensorflow": tf.__version__,
+    }
+    print(json.dumps(line))
 
 
 if __name__ == "__main__":

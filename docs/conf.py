@@ -23,18 +23,7 @@ copyright = "the albert_keras authors, Apache-2.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/index"
 include_patterns = ["README.md", "CHANGES.md", "CONTRIBUTING.md", "docs/**"]
-# The tables of the ablations are on one page as well.
-exclude_patterns = [
-    "docs/ablations/table*.md",
-    ".*",
-    "build",
-    "dist",
-    "demo",
-    "runs",
-    "albert_keras",
-    "export",
-    "tests",
-]
+exclude_patterns = [".*", "build", "dist", "demo", "runs", "albert_keras", "export", "tests"]
 myst_heading_anchors = 4  # by GitHub's names
 
 default_role = "code"  # docstrings have `code` between single back quotes

@@ -1,5 +1,6 @@
 """Collecting the lines of benchmarks, and the page that is made of them."""
 
+import ast
 import dataclasses
 import doctest
 import importlib
@@ -428,3 +429,34 @@ def test_the_committed_page_is_that_of_the_committed_results():
 
 def test_the_examples_of_the_tables_hold():
     assert doctest.testmod(tables).attempted > 0 == doctest.testmod(tables).failed
+
+
+def test_what_the_benchmarks_import_of_each_other_is_there():
+    # Those of the peers cannot be imported here, and a name that has moved ends an hour's run.
+    checked = set()
+    for file in (ROOT / "benchmarks").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not node.module.startswith("benchmarks."):
+                continue
+            path = ROOT / node.module.replace(".", "/")
+            names = {alias.name for alias in node.names}
+            if path.is_dir():
+                missing = {name for name in names if not (path / f"{name}.py").exists()}
+            else:
+                missing = names - defined_in(path.with_suffix(".py"))
+            assert not missing, f"{file.name} takes {missing} from {node.module}"
+            checked |= {(file.stem, name) for name in names}
+    assert ("training_step_hugging_face", "PRODUCT") in checked
+
+
+def defined_in(file):
+    names = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            names |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        else:
+            stored = (one for one in ast.walk(node) if isinstance(one, ast.Name))
+            names |= {one.id for one in stored if isinstance(one.ctx, ast.Store)}
+    return names
