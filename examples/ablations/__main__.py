@@ -1,9 +1,9 @@
-"""The ablations of ALBERT's paper in miniature: Tables 3, 4, 5, 8 and 11 to 13, on your own text.
+"""The ablations of ALBERT's paper in miniature: Tables 3, 4, 5, 8, 11 to 13, and groups of layers.
 
     python -m examples.ablations table3 --text novels --out ablations
     python -m examples.ablations all --text novels --out ablations --jobs 2
 
-Each cell of a table is pretrained with several seeds and scored on held-out files. Equal cells of
+On your own text. Each cell of a table is pretrained with several seeds and scored on held-out files. Equal cells of
 several tables are trained once, a finished one never again, and one that was stopped goes on:
 repeat the command. OUT/results has each table as .csv, .md and .png, and ablations.md with all of
 them. They are written again from what is finished, also while another process trains:

@@ -96,10 +96,10 @@ def sharing_name(sharing: str | int | SharingPattern) -> str:
 
 
 class Table(NamedTuple):
-    """A table of the paper.
+    """A table of the paper, or of a question that the paper leaves open.
 
     Args:
-        title: what it varies.
+        title: its number in the paper, and what it varies.
         columns: names of the columns that tell its rows apart.
         rows: a cell under what stands in these columns.
         paper: the paper's figures for the same question, in a sentence.
@@ -133,19 +133,26 @@ def _grown(depths, share=1.0, **changes) -> Cell:
 
 
 def _depth_rows(depths, **changes):
-    """Each depth from random weights, grown as the paper's, and the deepest in the steps of one."""
+    """Each depth from random weights, and grown as the paper's."""
     for depth in depths:
         yield (str(depth), "random"), _with(num_hidden_layers=depth, **changes)
     for last in range(2, len(depths) + 1):
         start = f"grown, {last} runs"
         yield (str(depths[last - 1]), start), _grown(depths[:last], **changes)
-    cell = _grown(depths, 1 / len(depths), **changes)
-    yield (str(depths[-1]), f"grown, 1/{len(depths)} of the budget at each depth"), cell
+
+
+def _divided(depths):
+    """The deepest, grown in the budget of a single run."""
+    runs = len(depths)
+    yield (
+        (str(depths[-1]), f"grown, 1/{runs} of the budget at each depth"),
+        _grown(depths, 1 / runs),
+    )
 
 
 TABLES = {
     "table3": Table(
-        "Embedding size and sharing",
+        "Table 3: embedding size and sharing",
         ("sharing", "E"),
         {
             (sharing, str(size)): _with(embedding_size=size, sharing=sharing)
@@ -156,50 +163,51 @@ TABLES = {
         "80.1, 79.6, 79.8 with all shared (average of five tasks).",
     ),
     "table4": Table(
-        "What is shared",
-        ("L", "sharing"),
-        {
-            (str(depth), sharing_name(sharing)): _with(num_hidden_layers=depth, sharing=sharing)
-            for depth, sharings in (
-                (3, SHARINGS),
-                (6, ("all", "none", 3, 2, own_then_shared(3, 3))),
-                (12, ("all", "none", own_then_shared(6, 6))),
-            )
-            for sharing in sharings
-        },
+        "Table 4: what is shared",
+        ("sharing",),
+        {(sharing,): _with(sharing=sharing) for sharing in SHARINGS},
         "All, attention, FFN, none: 80.1, 81.7, 80.2, 81.6 at E = 128, and 79.8, 81.6, 79.5, 82.3 "
-        "at E = 768 (average of five tasks). Groups are mentioned without figures; own layers "
-        "before shared ones are not in the paper.",
+        "at E = 768 (average of five tasks).",
+    ),
+    "groups": Table(
+        "Groups of twelve layers",
+        ("sharing",),
+        {
+            (sharing_name(sharing),): _with(num_hidden_layers=12, sharing=sharing)
+            for sharing in ("all", 6, 3, 2, own_then_shared(6, 6), "none")
+        },
+        "Groups of layers are mentioned without figures (Section 4.5); own layers before shared "
+        "ones are not in it.",
     ),
     "table5": Table(
-        "Objective of the pairs",
+        "Table 5: objective of the pairs",
         ("trained on",),
         {(objective,): _with(objective=objective) for objective in ("none", "nsp", "sop")},
         "Trained on NSP: 52.0 % right on SOP, no better than chance. Trained on SOP: 86.5 % on "
         "SOP and 78.9 % on NSP. Masked words 54.0 to 54.9 % right, whichever it is.",
     ),
     "table8": Table(
-        "Dropout",
+        "Table 8: dropout",
         ("dropout",),
         {(str(rate),): _with(dropout=rate) for rate in (0.1, 0.0)},
         "Of ALBERT-xxlarge after a million steps: without dropout 0.3 points better on average.",
     ),
     "table11": Table(
-        "Depth, all shared",
+        "Table 11: depth, all shared",
         ("L", "start"),
-        dict(_depth_rows(DEPTHS)),
+        {**dict(_depth_rows(DEPTHS)), **dict(_divided(DEPTHS))},
         "L = 1, 3, 6, 12, 24, 48 of ALBERT-large's width, each from the one before: better up to "
         "24, with diminishing returns, and no better at 48. Starts from random weights are not "
         "in the paper.",
     ),
     "table12": Table(
-        "Width, three layers",
+        "Table 12: width, three layers",
         ("H",),
-        {(str(width),): _with(hidden_size=width, num_hidden_layers=3) for width in WIDTHS},
+        {(str(width),): _with(hidden_size=width) for width in WIDTHS},
         "H = 1024, 2048, 4096, 6144 at L = 3: better up to 4096, no better at 6144.",
     ),
     "table13": Table(
-        "Depth of a wide model",
+        "Table 13: depth of a wide model",
         ("L", "start"),
         dict(_depth_rows((3, 6), hidden_size=256)),
         "L = 12 and 24 of H = 4096: no better when deeper.",

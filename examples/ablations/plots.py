@@ -66,7 +66,7 @@ def plot_table(
     for axis in (left, right):
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25)
-    figure.suptitle(f"Table {name.removeprefix('table')}: {table.title}")
+    figure.suptitle(table.title)
     figure.savefig(file, dpi=110)
     pyplot.close(figure)
 

@@ -69,7 +69,7 @@ def _section(name: str, rows: dict) -> str:
     some = next((one for results in rows.values() for one in results.values()), {})
     shown = {key: SHOWN[key] for key in SHOWN if key in some}
     header = [*table.columns, "seeds", *(title for title, _ in shown.values())]
-    lines = [f"## Table {name.removeprefix('table')}: {table.title}", ""]
+    lines = [f"## {table.title}", ""]
     lines += [_row(header), _row(["---"] * len(header))]
     for key, results in rows.items():
         values = [
