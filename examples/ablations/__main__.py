@@ -3,10 +3,11 @@
     python -m examples.ablations table3 --text novels --out ablations
     python -m examples.ablations all --text novels --out ablations --jobs 2
 
-On your own text. Each cell of a table is pretrained with several seeds and scored on held-out files. Equal cells of
-several tables are trained once, a finished one never again, and one that was stopped goes on:
-repeat the command. OUT/results has each table as .csv, .md and .png, and ablations.md with all of
-them. They are written again from what is finished, also while another process trains:
+On your own text. Each cell of a table is pretrained with several seeds and scored on held-out
+files. Equal cells of several tables are trained once, a finished one never again, and one that was
+stopped goes on: repeat the command. OUT/results has each table as .csv, .md and .png, and
+ablations.md with all of them. They are written again from what is finished, also while another
+process trains:
 
     python -m examples.ablations all --text novels --out ablations --results-only
 
