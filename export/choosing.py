@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.served_folder import SIGNATURE
 from albert_keras.tasks.race.choices import QUESTION_PIECES, question_blocks
 from albert_keras.tasks.race.reading import Question as RaceQuestion
 from albert_keras.text.packing import Rows, assemble_rows, first_pieces
@@ -10,7 +11,6 @@ from albert_keras.text.utf8 import repair
 
 from .best_spans import SPACE
 from .self_check import Question
-from .served_model import SIGNATURE
 from .serving import (
     LONG,
     ODD,
@@ -20,6 +20,7 @@ from .serving import (
     batch_of,
     byte_limit,
     is_clear,
+    row_inputs,
     stacked,
     strings,
     texts_of_lengths,
@@ -164,10 +165,8 @@ def _evaluated(model, tokenizer, max_length, context, question, options):
     (block,) = question_blocks([asked], tokenizer, max_length)
     logits = []
     for row, start in enumerate(block.splits[:-1]):
-        ids = np.asarray(block.ids[start : block.splits[row + 1]], np.int32)[np.newaxis]
-        segments = np.arange(ids.shape[1])[np.newaxis] >= block.second_starts[row]
-        inputs = {"token_ids": ids, "segment_ids": segments.astype(np.int32)}
-        scores = _scores(model, {**inputs, "padding_mask": np.ones_like(ids)})
+        ids = block.ids[start : block.splits[row + 1]]
+        scores = _scores(model, row_inputs(ids, block.second_starts[row]))
         logits.append(scores["logits"].numpy()[0])
     return np.array(logits, np.float32), texts[2:]
 

@@ -3,11 +3,11 @@
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.served_folder import SIGNATURE
 from albert_keras.text.packing import text_rows
 
 from .labels import row_questions, text_questions, text_warm_up
 from .self_check import Question
-from .served_model import SIGNATURE
 from .serving import (
     SHORT,
     Serving,

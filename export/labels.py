@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.served_folder import SIGNATURE
 from albert_keras.text.packing import text_rows
 
 from .self_check import Question
-from .served_model import SIGNATURE
 from .serving import (
     SHORT,
     TEXTS,

@@ -4,11 +4,11 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.layers.sop_head import SOP_IN_ORDER
+from albert_keras.served_folder import SIGNATURE
 from albert_keras.text.packing import Rows, assemble_rows, first_pieces, text_rows
 from albert_keras.text.utf8 import repair
 
 from .self_check import Question
-from .served_model import SIGNATURE
 from .serving import (
     CLEAR,
     LONG,

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.served_folder import versions_in
+from albert_keras.served_folder import SIGNATURE, versions_in
 
 from .loading import load_export
 
-SIGNATURE = "serving_default"
 _BATCH = 64  # examples asked at once: what they make is as wide as the longest
 # The inputs of examples in the order in which people say them.
 _ORDER = ("question", "context", "first", "second", "text", "pair")
@@ -23,6 +22,7 @@ class ServedModel:
 
     Args:
         folder: of a SavedModel, or of its versions: then the highest number answers.
+        signature: that takes strings. Default "serving_default".
 
     Attributes:
         inputs: list of str, what an example is made of, such as `["question", "context"]`.
@@ -37,18 +37,18 @@ class ServedModel:
     'spam'
     """
 
-    def __init__(self, folder: str | Path):
+    def __init__(self, folder: str | Path, signature: str = SIGNATURE):
         self._folder = versions_in(folder)[-1]
         # Kept, because its signatures hold its variables by weak references.
         self._loaded = load_export(self._folder)
-        self._signature = self._loaded.signatures.get(SIGNATURE)
+        self._signature = self._loaded.signatures.get(signature)
         specs = {} if self._signature is None else self._signature.structured_input_signature[1]
         order = _ORDER_OF_CHOICES if "options" in specs else _ORDER
         if not specs or not set(specs) <= set(order):
             raise ValueError(
-                f"An export has a signature {SIGNATURE!r} that takes strings. Received: "
-                f"{self._folder} with the signatures {sorted(self._loaded.signatures)}. Make one "
-                "with `albert-keras export`."
+                f"An export has a signature {signature!r} that takes strings. Received: "
+                f"{self._folder} with the signatures {sorted(self._loaded.signatures)}. Name "
+                "another, or make an export with `albert-keras export`."
             )
         self.inputs = sorted(specs, key=order.index)
 

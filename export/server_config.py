@@ -9,9 +9,7 @@ from pathlib import Path
 from albert_keras.json_file import read_json, write_json
 from albert_keras.new_file import write_file
 from albert_keras.new_folder import new_folder
-from albert_keras.served_folder import versions_in
-
-from .served_model import SIGNATURE
+from albert_keras.served_folder import SIGNATURE, versions_in
 
 # What the smoke test asks, as every input: a text with all that a kind of model may look for, and
 # an empty one.

@@ -91,15 +91,25 @@ def row_alone(
     first = list(first)
     if second is None:
         ids = [tokenizer.cls_id, *first[: max_length - 2], tokenizer.sep_id]
-        segments = [0] * len(ids)
+        second_start = len(ids)
     else:
         second = list(second)
         while len(first) + len(second) > max_length - 3:
             (first if len(first) > len(second) else second).pop()
         ids = [tokenizer.cls_id, *first, tokenizer.sep_id, *second, tokenizer.sep_id]
-        segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
-    row, segments = np.array([ids], np.int32), np.array([segments], np.int32)
-    return {"token_ids": row, "segment_ids": segments, "padding_mask": 0 * row + 1}
+        second_start = len(first) + 2
+    return row_inputs(ids, second_start)
+
+
+def row_inputs(
+    ids: Sequence[int], second_start: int, width: int | None = None
+) -> dict[str, np.ndarray]:
+    """The inputs `(1, width)` of a row of pieces, whose second text begins at `second_start`."""
+    row = np.array([ids], np.int32)
+    segments = (np.arange(row.shape[1])[np.newaxis] >= second_start).astype(np.int32)
+    inputs = {"token_ids": row, "segment_ids": segments, "padding_mask": 0 * row + 1}
+    padding = (0, 0), (0, (width or row.shape[1]) - row.shape[1])
+    return {name: np.pad(values, padding) for name, values in inputs.items()}
 
 
 def pieces(tokenizer, text: bytes) -> list[int]:

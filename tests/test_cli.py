@@ -256,6 +256,10 @@ MISTAKES = {
         ["export", "--model", "finetuned", "--out", "new", "--null-threshold", 1],
         "--null-threshold is of SQuAD 2.0. Received: it for a classifier",
     ),
+    "a threshold that is no number": (
+        ["export", "--model", "vocab", "--out", "new", "--null-threshold", "nan"],
+        "--null-threshold must be a number",
+    ),
     "a question to no export": (["predict", "--export", "vocab", "text"], "saved_model.pb"),
     "nothing to inspect": (["inspect", "text"], "does not exist"),
     "a damaged export": (["predict", "--export", "cut", "text"], "export in cut/1 is damaged"),

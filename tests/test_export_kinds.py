@@ -12,6 +12,7 @@ from albert_keras.export.choosing import with_options
 from albert_keras.export.serving import TEXTS
 
 from albert_keras.export import ServedModel, export_saved_model
+from albert_keras.layers import SOP_IN_ORDER
 from albert_keras.tasks.race.choices import with_option
 from tests.served_kinds import BUILDERS, LABELS, model_of
 from tests.small_tokenizer import small_tokenizer
@@ -183,22 +184,45 @@ def test_the_null_threshold_decides_whether_there_is_an_answer(tmp_path, thresho
     assert math.isfinite(answer["null_score"])
 
 
+def row_of(ids, second_start):
+    row = {"token_ids": np.array([ids], "int32")}
+    row["segment_ids"] = (np.arange(len(ids))[np.newaxis] >= second_start).astype("int32")
+    return row | {"padding_mask": 0 * row["token_ids"] + 1}
+
+
+def likeliest(keras_model, before, after, slots):
+    """The five pieces between two texts, and their probabilities, by the model itself."""
+    tokenizer = small_tokenizer()
+    ids = [2, *tokenizer.encode(before), 4, *tokenizer.encode(after), 3]
+    row = row_of(ids, len(ids))
+    row["masked_positions"] = np.array([[ids.index(4)] + [0] * (slots - 1)], "int32")
+    logits = keras_model(row, training=False)["mlm_logits"].numpy()[0, 0]
+    best = np.argsort(-logits)[:5]
+    shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+    return [tokenizer.piece(number) for number in best], shares[best]
+
+
+def test_the_order_of_two_texts_is_another_signature_of_a_pretrainer(served):
+    model = ServedModel(served("pretrainer"), "coherence")
+    assert model.inputs == ["first", "second"]
+    texts = ("The fox", "A dog.")
+    [found] = model.ask({"first": texts[:1], "second": texts[1:]})
+    first, second = map(small_tokenizer().encode, texts)
+    row = row_of([2, *first, 3, *second, 3], len(first) + 2)
+    row["masked_positions"] = np.array([[0]], "int32")
+    logits = model_of("pretrainer")(row, training=False)["sop_logits"].numpy()[0]
+    difference = logits[SOP_IN_ORDER] - logits[1 - SOP_IN_ORDER]
+    assert found["score"] == pytest.approx(1 / (1 + math.exp(-difference)), abs=TOLERANCE)
+
+
 def test_only_fill_mask_takes_the_literal_for_a_mask(served):
     model = ServedModel(served("pretrainer"))
     none, one, three = model.ask({"text": ["The fox", "The [MASK] fox", "[MASK][MASK] [MASK]"]})
     assert [answer["mask_count"] for answer in (none, one, three)] == [0, 1, 3]
     assert one["tokens"][0] != three["tokens"][0] and one["tokens"][1:] == [[""] * 5] * 2
-    # The model itself, at the place of the mask.
-    tokenizer, keras_model = small_tokenizer(), model_of("pretrainer")
-    ids = [2, *tokenizer.encode("The "), 4, *tokenizer.encode(" fox"), 3]
-    row = {"token_ids": np.array([ids], "int32")}
-    row |= {"segment_ids": 0 * row["token_ids"], "padding_mask": 0 * row["token_ids"] + 1}
-    row["masked_positions"] = np.array([[ids.index(4)]], "int32")
-    logits = keras_model(row, training=False)["mlm_logits"].numpy()[0, 0]
-    best = np.argsort(-logits)[:5]
-    assert one["tokens"][0] == [tokenizer.piece(number) for number in best]
-    shares = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
-    np.testing.assert_allclose(one["scores"][0], shares[best], atol=TOLERANCE)
+    tokens, scores = likeliest(model_of("pretrainer"), "The ", " fox", slots=1)
+    assert one["tokens"][0] == tokens
+    np.testing.assert_allclose(one["scores"][0], scores, atol=TOLERANCE)
     # Elsewhere it is text: four pieces or more.
     loaded = tf.saved_model.load(str(served("embed")))
     ids = loaded.signatures["tokenize"](text=tf.constant(["[MASK]"]))["token_ids"].numpy()
@@ -224,7 +248,10 @@ def test_a_pretrainer_with_slots_answers_as_many_masks(tmp_path):
     folder = export_saved_model(model, small_tokenizer(), tmp_path / "x", max_length=32)
     one, five = ServedModel(folder).ask({"text": ["A [MASK] fox", "[MASK]" * 5]})
     assert (one["mask_count"], five["mask_count"]) == (1, 3)
-    assert "" not in one["tokens"][0] and "" not in five["tokens"][2]
+    assert "" not in five["tokens"][2]
+    tokens, scores = likeliest(model, "A ", " fox", slots=3)
+    assert one["tokens"][0] == tokens
+    np.testing.assert_allclose(one["scores"][0], scores, atol=TOLERANCE)
 
 
 def test_pieces_that_the_tokenizer_does_not_have_fill_no_mask(tmp_path):

@@ -209,6 +209,27 @@ def test_at_its_deadline_a_grpc_client_leaves_the_queue(gated):
     assert not crowd.gate.begun.acquire(blocking=False), "who had left the queue was computed"
 
 
+def test_an_http_client_that_hangs_up_leaves_the_queue(gated):
+    crowd = gated(Limits())
+    served = [crowd.post() for _ in range(WORKERS)]
+    crowd.gate.wait_for(WORKERS)
+    body = json.dumps(ONE).encode()
+    head = (
+        f"POST /v1/models/mail:predict HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", crowd.server.port), timeout=30) as client:
+        client.sendall(head.encode() + body)
+        until(lambda: measured(crowd.server, "albert_keras_queue_length") == 1)
+    until(lambda: measured(crowd.server, "albert_keras_queue_length") == 0)
+    labels = {"model": "mail", "method": "predict", "code": "CANCELLED"}
+    until(lambda: measured(crowd.server, "albert_keras_requests_total", **labels) == 1)
+    crowd.gate.open()
+    assert [one.result(60)[0] for one in served] == [200] * WORKERS
+    assert crowd.server.post("mail:predict", ONE)[0] == 200
+    crowd.gate.wait_for(1)
+    assert not crowd.gate.begun.acquire(blocking=False), "who had hung up was computed"
+
+
 def test_a_client_that_never_ends_its_request_is_given_up(gated):
     crowd = gated(Limits(seconds=0.5))
     with socket.create_connection(("127.0.0.1", crowd.server.port), timeout=30) as client:

@@ -244,6 +244,11 @@ REFUSED = {
     ),
     "a truth for int32": ("mail", {"signature_name": "ids", "inputs": [[0, 0, 0, True]]}, "int32"),
     "rows too short": ("mail", {"signature_name": "ids", "inputs": [[1, 2, 3]]}, "(any, 4)"),
+    "too many options": (
+        "exam",
+        {"inputs": {"context": ["a"], "question": ["b"], "options": [["c"] * 9]}},
+        "options counted. Received: 9",
+    ),
     "an answer too large": ("wide", {"instances": ["a", "b"]}, "Send fewer rows"),
 }
 

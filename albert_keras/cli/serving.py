@@ -13,6 +13,7 @@ from albert_keras.cli.checks import refuse_length, refuse_missing, refuse_out
 from albert_keras.cli.startup import start_tensorflow
 from albert_keras.cli.trained_as import own_columns, threshold_of
 from albert_keras.json_file import read_json
+from albert_keras.served_folder import LARGEST_VERSION, SIGNATURE, versions_in
 from albert_keras.tasks.task_names import NUMBER
 
 ExportFormat = StrEnum(
@@ -34,7 +35,9 @@ def export(
             "scores, and the vocabulary, in OUT itself."
         ),
     ] = ExportFormat.SAVED_MODEL,
-    version: Annotated[int, typer.Option(min=1, help="Version number of a SavedModel.")] = 1,
+    version: Annotated[
+        int, typer.Option(min=1, max=LARGEST_VERSION, help="Version number of a SavedModel.")
+    ] = 1,
     length: Annotated[
         int | None,
         typer.Option(min=5, help="Longest row in pieces. Default: that of training."),
@@ -59,9 +62,11 @@ def export(
     folder = find_checkpoint(model)
     refuse_length(length, folder)
     is_edge = format != ExportFormat.SAVED_MODEL
-    if is_edge and (version != 1 or null_threshold is not None):
+    given = {"--version": version != 1, "--null-threshold": null_threshold is not None}
+    if is_edge and any(given.values()):
+        named = " and ".join(flag for flag, is_given in given.items() if is_given)
         raise ValueError(
-            f"--version and --null-threshold are of saved-model. Received: them with {format}."
+            f"--format {format} has neither versions nor a null threshold. Received: {named}."
         )
     if is_edge:
         refuse_out(out)
@@ -121,19 +126,20 @@ def predict(
         ),
     ],
     export: Annotated[Path, typer.Option(help="Folder of an exported model.")],
+    signature: Annotated[
+        str, typer.Option(help="Another one that takes strings, such as coherence.")
+    ] = SIGNATURE,
 ) -> None:
     """Ask an exported SavedModel raw strings.
 
     Of a classifier label, score and text of each, tab-separated; of others a JSON line each.
     """
-    from albert_keras.served_folder import versions_in
-
     versions_in(export)
     start_tensorflow()
     from albert_keras.export import ServedModel
 
     texts = _standard_input() if text == ["-"] else text
-    served = ServedModel(export)
+    served = ServedModel(export, signature)
     names = served.inputs
     for place, answer in enumerate(served.ask(_examples(texts, names))):
         if names == ["text"] and "label" in answer:

@@ -2,6 +2,7 @@
 
 import errno
 import functools
+import math
 import os
 import re
 import sys
@@ -85,6 +86,7 @@ def as_command(command: Callable) -> Callable:
     @functools.wraps(command)
     def run(*args, **kwargs):
         try:
+            _refuse_nan(kwargs)
             return command(*args, **kwargs)
         except (BrokenPipeError, typer.Exit):  # typer's: the reader of our output went, or an end
             raise
@@ -114,6 +116,17 @@ def as_command(command: Callable) -> Callable:
             raise typer.Exit(130) from None
 
     return run
+
+
+def _refuse_nan(options):
+    """No option means anything by it, and it passes every comparison with a limit."""
+    for name, value in options.items():
+        if any(isinstance(one, float) and math.isnan(one) for one in _listed(value)):
+            raise ValueError(f"--{name.replace('_', '-')} must be a number. Received: nan.")
+
+
+def _listed(value):
+    return value if isinstance(value, list | tuple) else [value]
 
 
 def in_the_users_words(message: str, flags: dict[str, str]) -> str:

@@ -106,7 +106,7 @@ def _settings(experiment: Experiment, seeds: Sequence[int]) -> str:
     records = experiment.folder / "data"
     pieces = read_json(records / "train" / "manifest.json")["counts"]["tokens"]
     held_out = len(text["held_out"])
-    machine = ", ".join(describe_machine().values())
+    machine = ", ".join(f"{name} {value}" for name, value in describe_machine().items())
     return f"""# Ablations in miniature
 
 Written by `python -m examples.ablations`; a reading of it is for other pages. Median of

@@ -16,7 +16,8 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from ..served_model import SIGNATURE
+from albert_keras.served_folder import SIGNATURE
+
 from .examples import classify, regress
 from .models import Model, Models
 from .refusal import Refusal, invalid

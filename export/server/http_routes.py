@@ -1,5 +1,6 @@
 """The routes of TensorFlow Serving's REST, the page, and the metrics, by HTTP."""
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -82,7 +83,8 @@ class HttpRoutes:
                 if method == "getmodelmetadata":
                     return _json(_metadata(model))
                 answer: Callable[..., Awaitable] = getattr(self, f"_{method}")
-                return _json(await answer(model, read_object(await self._body(request))))
+                body = read_object(await self._body(request))
+                return _json(await _while_connected(request, answer(model, body)))
         except Refusal as refusal:
             return _json({"error": refusal.message}, refusal.status)
 
@@ -120,6 +122,20 @@ class HttpRoutes:
         name, rows = request.get("signature_name", ""), _input(request)
         result = await regress(self._requests, model, name, rows)
         return {"results": [entry.value for entry in result.regressions]}
+
+
+async def _while_connected(request: Request, answer: Awaitable) -> dict:
+    """The answer, unless the client hangs up before: then it leaves the queue."""
+    # All of the request has been read, so what comes next is that the client has gone.
+    work, gone = asyncio.ensure_future(answer), asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise Refusal(Code.CANCELLED, "The client has gone.")
+        return work.result()
+    finally:
+        work.cancel()
+        gone.cancel()
 
 
 def _json(content, status=200):

@@ -10,10 +10,9 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2
 
-from albert_keras.served_folder import SAVED_MODEL, versions_in
+from albert_keras.served_folder import SAVED_MODEL, SIGNATURE, versions_in
 
 from ..loading import load_export
-from ..served_model import SIGNATURE
 from .refusal import Code, Refusal
 
 

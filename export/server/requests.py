@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import sys
 import time
 import traceback
@@ -147,12 +148,21 @@ def _checked_rows(inputs, signature, limit):
     rows = {name: len(values) for name, values in inputs.items() if values.ndim}
     if len(set(rows.values())) > 1:
         raise invalid(f"All inputs must have equally many rows. Received: {rows}.")
-    count = max(rows.values(), default=0)
-    if count > limit:
+    # Each option of a question is a row to compute.
+    sizes = (_open_size(values, signature.inputs[name]) for name, values in inputs.items())
+    computed = max(sizes, default=0)
+    if computed > limit:
         raise invalid(
-            f"A request may have {limit:,} rows. Received: {count:,}. Send several requests."
+            f"A request may have {limit:,} rows, options counted. Received: {computed:,}. Send "
+            "several requests."
         )
-    return count
+    return max(rows.values(), default=0)
+
+
+def _open_size(values, spec):
+    """How many places the axes have together that a client may make as long as it likes."""
+    sizes = zip(values.shape, spec.shape, strict=True)
+    return math.prod(size for size, fixed in sizes if fixed is None)
 
 
 def _shape(shape):
