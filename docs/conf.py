@@ -24,6 +24,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/index"
 include_patterns = ["README.md", "CHANGES.md", "CONTRIBUTING.md", "docs/**"]
 exclude_patterns = [".*", "build", "dist", "demo", "runs", "albert_keras", "export", "tests"]
+# Each table on its own; the page of its experiment has them all.
+exclude_patterns += ["docs/ablations/*/table*.md", "docs/ablations/*/groups.md"]
 myst_heading_anchors = 4  # by GitHub's names
 
 default_role = "code"  # docstrings have `code` between single back quotes

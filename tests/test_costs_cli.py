@@ -1,5 +1,6 @@
 """`albert-keras inspect` of presets, runs and checkpoints: what they cost."""
 
+import dataclasses
 import os
 import re
 import subprocess
@@ -115,6 +116,16 @@ def test_equal_steps_by_flops_and_by_time(here, albert_keras, runs):
         (PRESETS["base"], True),
         (PRESETS["large"], True),
     ]
+
+
+def test_a_changed_preset_is_another_model(here, albert_keras):
+    changed = ("--set", "num_hidden_layers=24")
+    code, out, _ = albert_keras("inspect", "base", *changed, "--match-flops", "base")
+    rows = rows_of(out)
+    deep = dataclasses.replace(PRESETS["base"], num_hidden_layers=24)
+    ratio = costs_of(deep).training_row_flops / costs_of(PRESETS["base"]).training_row_flops
+    assert code == 0
+    assert rows["125,000 of base num_hidden_layers=24"][1] == f"{round(125_000 * ratio):,}"
 
 
 def test_measured_stands_beside_predicted(here, albert_keras, runs):

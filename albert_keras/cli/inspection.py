@@ -64,7 +64,8 @@ def inspect(
     others = {name: _preset(name, {}) for name in {match_flops, match_time} - {None}}
     if config is None and fields:
         raise ValueError(f"--set is for presets. Received: it with the folder {what}.")
-    if what in others:
+    name = " ".join([what, *(set_ or ())])  # one that --set changes is another model
+    if name in others:
         raise ValueError(f"Steps are matched with another model. Received: {what} with itself.")
     if tokenize is not None:
         found = find_tokenizer(what)
@@ -88,15 +89,15 @@ def inspect(
     setting = Setting(
         batch, length or min(128, config.max_position_embeddings), str(policy), recompute
     )
-    models = beside_bert(what, config)
+    models = beside_bert(name, config)
     _show_tables(cost_tables(models, setting))
     if match_flops is not None:
-        pair = {what: config, match_flops: others[match_flops]}
+        pair = {name: config, match_flops: others[match_flops]}
         _show_tables([matched_by_flops(pair, setting, steps)])
     if measure:
         _show_tables(measured_tables(models, setting))
     if match_time is not None:
-        pair = {what: config, match_time: others[match_time]}
+        pair = {name: config, match_time: others[match_time]}
         _show_tables([matched_by_time(pair, setting, steps)])
 
 
