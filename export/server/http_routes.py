@@ -126,8 +126,7 @@ class HttpRoutes:
 
 async def _while_connected(request: Request, answer: Awaitable) -> dict:
     """The answer, unless the client hangs up before: then it leaves the queue."""
-    # All of the request has been read, so what comes next is that the client has gone.
-    work, gone = asyncio.ensure_future(answer), asyncio.ensure_future(request.receive())
+    work, gone = asyncio.ensure_future(answer), asyncio.ensure_future(_hung_up(request))
     try:
         await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
@@ -136,6 +135,11 @@ async def _while_connected(request: Request, answer: Awaitable) -> dict:
     finally:
         work.cancel()
         gone.cancel()
+
+
+async def _hung_up(request):
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _json(content, status=200):
