@@ -10,8 +10,8 @@ none. All have the same text and, as `pieces` shows, nearly the same pieces. Wha
 
     saved-model                   our SavedModel, float32, through tf.saved_model.load
     saved-model-bfloat16          the same, as served with --mixed_precision=bfloat16
-    litert-int8, onnx-int8        our exports for devices, with the sentencepiece library, rows
-                                  sorted by length and computed in slices
+    onnx, litert-int8, onnx-int8  our exports for devices, float32 and 8 bits, with the
+                                  sentencepiece library, rows sorted by length, in slices
     hugging-face..., keras-hub... see `serving_peers`
 
 On a processor that is not Intel's, torch's matrix products in float32 take a slow path; a library
@@ -43,6 +43,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXPORTS = {
     "saved-model": "served",
     "saved-model-bfloat16": "served",
+    "onnx": "onnx",
     "litert-int8": "litert-int8",
     "onnx-int8": "onnx-int8",
 }
