@@ -23,7 +23,7 @@ def soft_divergence(teacher: tf.Tensor, student: tf.Tensor, temperature: float) 
 
     Args:
         teacher, student: logits, float `(..., C)`.
-        temperature: float > 0, T.
+        temperature: float in (0, 100], T. Above it, T^2 makes the rounding of float32 visible.
 
     Example:
 
@@ -83,7 +83,7 @@ class Distillation:
             gives all layers (`load_albert(folder, output_all_layers=True)`).
         sha256: of the teacher's weights, by which a resumed run knows it again.
         labels: of a teacher that is a classifier, in the order of its logits. Default None.
-        temperature: float > 0, T of `soft_divergence`. Default 2.
+        temperature: float in (0, 100], T of `soft_divergence`. Default 2.
         weight: float in [0, 1], of the teacher's answers. Default 0.5.
         hidden_weight: float >= 0. Default 0: hidden states are not compared.
 
@@ -100,7 +100,7 @@ class Distillation:
 
     def __post_init__(self):
         for name, rule, holds in (
-            ("temperature", "above 0", 0 < self.temperature < float("inf")),
+            ("temperature", "above 0 and at most 100", 0 < self.temperature <= 100),
             ("weight", "in [0, 1]", 0 <= self.weight <= 1),
             ("hidden_weight", "at least 0", 0 <= self.hidden_weight < float("inf")),
         ):

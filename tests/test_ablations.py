@@ -176,17 +176,43 @@ def test_results_are_written_from_what_was_measured(finished, tmp_path, monkeypa
     [
         ({"steps": 13}, "`experiment.steps` was 12, is 13"),
         ({"learning_rate": 1e-3}, "`experiment.learning_rate` was 0.002, is 0.001"),
+        ({"vocab_size": 77}, "`vocab_size` was 250, is 77"),
     ],
 )
-def test_other_settings_are_refused(finished, monkeypatch, changed, message):
+@pytest.mark.parametrize("more", [[], ["--results-only"]])
+def test_other_settings_are_refused(finished, monkeypatch, capsys, more, changed, message):
     folder, experiment = finished
     monkeypatch.setitem(TABLES, "miniature", MINIATURE)
     flags = {f"--{name.replace('_', '-')}": str(value) for name, value in (SMALL | changed).items()}
-    with pytest.raises(SystemExit, match=message):
-        main(
-            ["miniature", "--text", str(folder / "text"), "--out", str(experiment.folder)]
-            + [word for flag in flags.items() for word in flag]
-        )
+    words = [*more, *(word for flag in flags.items() for word in flag)]
+    with pytest.raises(SystemExit, match="2"):
+        main(["miniature", "--text", str(folder / "text"), "--out", str(experiment.folder), *words])
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "file"], "--out must be a folder"),
+        (["--out", "new", "--results-only"], "--results-only needs what was trained"),
+        (["--out", "new", "--batch", "0"], "--batch must be above 0"),
+        (["--out", "new", "--learning-rate", "nan"], "--learning-rate must be above 0"),
+        (["--out", "new", "--held-out", "text"], "0.txt, 1.txt for both"),
+        (["--out", "new", "--held-out", "latin"], "latin/1.txt: 'utf-8' codec"),
+    ],
+)
+def test_mistakes_are_exit_code_2(tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("text", b"One."), ("latin", b"Caf\xe9.")):
+        (tmp_path / name).mkdir()
+        for part in (b"0", b"1"):
+            (tmp_path / name / f"{part.decode()}.txt").write_bytes(text + part)
+    (tmp_path / "latin" / "0.txt").unlink()
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit, match="2"):
+        main(["table5", "--text", "text", *words])
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
 
 
 def test_other_text_is_refused(finished, monkeypatch):

@@ -41,7 +41,7 @@ def teacher_settings(
         refuse_missing(teacher, "--teacher")
     given = {}
     for flag, value, name, rule, highest in (
-        ("--temperature", temperature, "temperature", "above 0", math.inf),
+        ("--temperature", temperature, "temperature", "above 0 and at most 100", 100),
         ("--distillation-weight", distillation_weight, "weight", "between 0 and 1", 1),
         ("--distill-hidden-weight", distill_hidden_weight, "hidden_weight", "at least 0", math.inf),
     ):

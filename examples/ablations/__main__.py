@@ -27,6 +27,8 @@ from examples.ablations.experiment import MATCHES, Experiment, prepare
 from examples.ablations.running import run_cells
 from examples.ablations.tables import write_results
 
+SIZES = ("learning_rate", "length", "batch", "vocab_size")
+
 
 def parsed(argv=None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
@@ -56,10 +58,15 @@ def parsed(argv=None) -> argparse.Namespace:
     for path in (*arguments.text, *arguments.held_out, arguments.task_train, arguments.task_dev):
         if path is not None and not path.exists():
             parser.error(f"there is no {path}")
-    for name in ("steps", "minutes", "seeds", "jobs"):
+    if arguments.out.exists() and not arguments.out.is_dir():
+        parser.error(f"--out must be a folder. Received: {arguments.out}.")
+    if arguments.results_only and not (arguments.out / "data").exists():
+        parser.error(f"--results-only needs what was trained. Received: --out {arguments.out}.")
+    for name in ("steps", "minutes", "seeds", "jobs", *SIZES):
         value = getattr(arguments, name)
         if value is not None and not value > 0:
-            parser.error(f"--{name} must be above 0. Received: {value}.")
+            flag = name.replace("_", "-")
+            parser.error(f"--{flag} must be above 0. Received: {value}.")
     if (arguments.match == "time") != (arguments.minutes is not None):
         parser.error("--match time and --minutes belong together")
     if (arguments.task_train is None) != (arguments.task_dev is None):
@@ -92,7 +99,8 @@ def main(argv=None) -> None:
             failed = run_cells(experiment, cells, seeds, arguments.jobs, threads)
         write_results(experiment, names, seeds, arguments.results or arguments.out / "results")
     except ValueError as error:
-        raise SystemExit(f"{error}") from error
+        print(error, file=sys.stderr)
+        raise SystemExit(2) from error
     if failed:
         listed = ", ".join(f"{run.cell.name} seed {run.seed}" for run in failed)
         raise SystemExit(f"Not finished: {listed}. The tables leave them out.")

@@ -143,12 +143,18 @@ class Experiment:
             ValueError: it was begun with other settings.
         """
         folder = self.cell_folder(cell, seed)
-        ours = {"experiment": self.settings(), "cell": dataclasses.asdict(cell), "seed": seed}
-        refuse_others(folder / "cell.json", ours)
+        self.refuse_other_settings(cell, seed)
         if not folder.exists():
             with new_folder(folder) as partial:
-                write_json(partial / "cell.json", ours)
+                write_json(partial / "cell.json", self._described(cell, seed))
         return folder
+
+    def refuse_other_settings(self, cell: Cell, seed: int) -> None:
+        """Raises ValueError where the cell was begun with other settings."""
+        refuse_others(self.cell_folder(cell, seed) / "cell.json", self._described(cell, seed))
+
+    def _described(self, cell, seed):
+        return {"experiment": self.settings(), "cell": dataclasses.asdict(cell), "seed": seed}
 
 
 def refuse_others(path: Path, settings: dict[str, Any]) -> None:
@@ -173,7 +179,8 @@ def prepare(experiment: Experiment, text: Sequence[Path], held_out: Sequence[Pat
         held_out: the same, to score; without any, each tenth file of `text`.
 
     Raises:
-        ValueError: too few files of text, or other ones than before.
+        ValueError: too few files of text, one that is trained on and held out, or another text,
+            length or vocabulary size than before.
     """
     train, scored = _files(text), _files(held_out)
     if not scored:
@@ -188,8 +195,16 @@ def prepare(experiment: Experiment, text: Sequence[Path], held_out: Sequence[Pat
         name: [{"name": file.name, "sha256": _sha256(file)} for file in files]
         for name, files in (("train", train), ("held_out", scored))
     }
+    trained_on = {file["sha256"] for file in described["train"]}
+    both = [file["name"] for file in described["held_out"] if file["sha256"] in trained_on]
+    if both:
+        raise ValueError(
+            f"What is held out is not trained on. Received: {', '.join(both)} for both."
+        )
     folder = experiment.folder / "data"
+    sizes = {"length": experiment.length, "vocab_size": experiment.vocab_size}
     refuse_others(folder / "text.json", described)
+    refuse_others(folder / "sizes.json", sizes)
     if folder.exists():
         return
     split = ["--sentences", "split"]
@@ -204,11 +219,15 @@ def prepare(experiment: Experiment, text: Sequence[Path], held_out: Sequence[Pat
             length = ["--length", str(experiment.length)]
             run_command(["records", *map(str, part), *out, *length, *split])
         write_json(partial / "text.json", described)
+        write_json(partial / "sizes.json", sizes)
 
 
 def _files(paths):
     return sorted(
-        file for path in paths for file in (path.glob("*.txt") if path.is_dir() else [path])
+        file
+        for path in paths
+        for file in (path.glob("*.txt") if path.is_dir() else [path])
+        if file.is_file()
     )
 
 
@@ -238,10 +257,14 @@ def _fields(cell, experiment):
 
 def _beginning(file):
     """The first paragraphs of a file."""
-    text = file.read_text(encoding="utf-8")
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"Texts must be UTF-8. Received: {file}: {error}.") from None
     if len(text) <= HELD_OUT_CHARACTERS:
         return text
-    return text[: text.rindex("\n", 0, HELD_OUT_CHARACTERS)]
+    end = text.rfind("\n", 0, HELD_OUT_CHARACTERS)
+    return text[: end if end > 0 else HELD_OUT_CHARACTERS]
 
 
 def _sha256(path):

@@ -60,9 +60,16 @@ def measured(experiment: Experiment, cell: Cell, seed: int) -> dict[str, Any]:
 
 
 def results_of(experiment: Experiment, cell: Cell, seeds: Sequence[int]) -> dict[int, dict]:
-    """The measures of each seed that has finished."""
+    """The measures of each seed that has finished.
+
+    Raises:
+        ValueError: a cell was begun with other settings.
+    """
     files = {seed: experiment.cell_folder(cell, seed) / RESULT for seed in seeds}
-    return {seed: read_json(file) for seed, file in files.items() if file.exists()}
+    finished = {seed: file for seed, file in files.items() if file.exists()}
+    for seed in finished:
+        experiment.refuse_other_settings(cell, seed)
+    return {seed: read_json(file) for seed, file in finished.items()}
 
 
 def median_and_spread(values: Iterable[float]) -> tuple[float, float, float]:

@@ -109,8 +109,8 @@ def _settings(experiment: Experiment, seeds: Sequence[int]) -> str:
     machine = ", ".join(f"{name} {value}" for name, value in describe_machine().items())
     return f"""# Ablations in miniature
 
-Written by `python -m examples.ablations`; a reading of it is for other pages. Median of
-{len(seeds)} seeds ({", ".join(map(str, seeds))}), with the lowest and the highest in brackets.
+Written by `python -m examples.ablations`; a reading of it is for other pages. Median of the seeds,
+with the lowest and the highest in brackets.
 
 - **Budget**: {budget}. A run that grew from others comes after theirs; "in all" counts them.
 - **Base cell**: H = {BASE.hidden_size}, E = {BASE.embedding_size}, L = {BASE.num_hidden_layers},
