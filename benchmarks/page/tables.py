@@ -7,15 +7,19 @@ from collections.abc import Iterable, Sequence
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """
-    >>> print(table(["layers", "seconds"], [["1", "0.500"]]))
+    >>> print(table(["layers", "seconds"], [["1|2", "0.500"]]))
     | layers | seconds |
     |---|---|
-    | 1 | 0.500 |
+    | 1\\|2 | 0.500 |
     """
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(
-        f"|{'|'.join(line)}|" if line[0] == "---" else f"| {' | '.join(line)} |" for line in lines
+    head, *lines = (
+        [" ".join(cell.replace("|", "\\|").split()) for cell in line] for line in (heads, *rows)
     )
+    return "\n".join([_row(head), "|---" * len(head) + "|", *(_row(line) for line in lines)])
+
+
+def _row(cells):
+    return f"| {' | '.join(cells)} |"
 
 
 def number(value: float) -> str:
