@@ -23,6 +23,7 @@ pytest.importorskip("starlette", reason="needs the extra `serve`")
 import grpc  # noqa: E402
 from albert_keras.export.loading import load_export  # noqa: E402
 from albert_keras.export.server import Limits, Models  # noqa: E402
+from albert_keras.export.server.server import listen  # noqa: E402
 from prometheus_client.parser import text_string_to_metric_families  # noqa: E402
 from tensorflow_serving.apis import predict_pb2  # noqa: E402
 
@@ -228,6 +229,14 @@ def test_an_http_client_that_hangs_up_leaves_the_queue(gated):
     assert crowd.server.post("mail:predict", ONE)[0] == 200
     crowd.gate.wait_for(1)
     assert not crowd.gate.begun.acquire(blocking=False), "who had hung up was computed"
+
+
+def test_no_answer_waits_for_an_acknowledgement():
+    listening = listen("127.0.0.1", 0)
+    with listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
 def test_a_client_that_never_ends_its_request_is_given_up(gated):
