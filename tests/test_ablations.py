@@ -219,7 +219,7 @@ def test_other_text_is_refused(finished, monkeypatch):
     folder, experiment = finished
     (folder / "more").mkdir(exist_ok=True)
     for name in ("0.txt", "1.txt"):
-        (folder / "more" / name).write_text("Another text.\n")
+        (folder / "more" / name).write_text(f"Another text, {name}.\n")
     with pytest.raises(ValueError, match=r"`held_out\[0\].sha256` was"):
         prepare(experiment, [folder / "more"])
 
