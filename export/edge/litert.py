@@ -6,14 +6,14 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from albert_keras.served_folder import SIGNATURE
+
 from .model_function import MISSING_EXTRA, Run
 
 try:
     from ai_edge_litert.interpreter import Interpreter
 except ImportError as error:
     raise ImportError(MISSING_EXTRA.format(error=error)) from error
-
-_SIGNATURE = "serving_default"
 
 
 def to_litert(function, variables: Sequence[tf.Variable], weights: str) -> bytes:
@@ -31,7 +31,7 @@ def to_litert(function, variables: Sequence[tf.Variable], weights: str) -> bytes
     holder.variables_read, holder.function = list(variables), function
     with tempfile.TemporaryDirectory() as folder:
         # By way of a SavedModel, which keeps the names of inputs and outputs.
-        tf.saved_model.save(holder, folder, signatures={_SIGNATURE: function})
+        tf.saved_model.save(holder, folder, signatures={SIGNATURE: function})
         converter = tf.lite.TFLiteConverter.from_saved_model(folder)
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
         if weights == "fp16":
@@ -42,5 +42,5 @@ def to_litert(function, variables: Sequence[tf.Variable], weights: str) -> bytes
 def load_litert(path: str | Path, threads: int | None = None) -> Run:
     """A function that runs the file, for batches of one row and more, one call at a time."""
     interpreter = Interpreter(model_path=str(path), num_threads=threads)
-    runner = interpreter.get_signature_runner(_SIGNATURE)
+    runner = interpreter.get_signature_runner(SIGNATURE)
     return lambda inputs: runner(**inputs)
