@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from albert_keras.layers.fused import fused
 from albert_keras.layers.layer_norm import LayerNorm, add_and_norm
-from albert_keras.layers.linear import Linear, linear
+from albert_keras.layers.linear import Linear, as_rows, linear
 from albert_keras.layers.sublayers import build_sublayer, dropout_or_none
 from albert_keras.xla_kernel import xla_kernel
 
@@ -97,18 +97,17 @@ def attention_to_train(scale: float) -> Callable[..., tf.Tensor]:
     return attend
 
 
-def split_heads(x: tf.Tensor, parts: int, num_heads: int) -> list[tf.Tensor]:
-    """`(B, S, parts H)` to as many `(B, N, S, H/N)`."""
-    shape = tf.shape(x)
-    size = x.shape[-1] // (parts * num_heads)
-    x = tf.reshape(x, [shape[0], shape[1], parts, num_heads, size])
+def split_heads(rows: tf.Tensor, additive: tf.Tensor, parts: int, num_heads: int):
+    """`(B S, parts H)` to a list of `parts`, `(B, N, S, H/N)`; B and S are those of the mask."""
+    shape = tf.shape(additive)
+    size = rows.shape[-1] // (parts * num_heads)
+    x = tf.reshape(rows, [shape[0], shape[3], parts, num_heads, size])
     return tf.unstack(tf.transpose(x, [2, 0, 3, 1, 4]))
 
 
 def merge_heads(x: tf.Tensor) -> tf.Tensor:
-    """`(B, N, S, D)` to `(B, S, N D)`."""
-    batch, length = tf.shape(x)[0], tf.shape(x)[2]
-    return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [batch, length, x.shape[1] * x.shape[3]])
+    """`(B, N, S, D)` to `(B S, N D)`."""
+    return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [-1, x.shape[1] * x.shape[3]])
 
 
 @tf.keras.utils.register_keras_serializable(package="albert_keras")
@@ -188,7 +187,9 @@ class SelfAttention(tf.keras.layers.Layer):
         super().build(hidden_shape)
 
     def call(self, hidden, padding_mask, training=None):
-        return self.apply(hidden, additive_mask(padding_mask), self.read_weights(), training)
+        additive = additive_mask(padding_mask)
+        rows = self.apply(as_rows(hidden), additive, self.read_weights(), training)
+        return tf.reshape(rows, tf.shape(hidden))
 
     def read_weights(self):
         """The weights in the compute type, to be read once for all layers that share them; those
@@ -202,11 +203,12 @@ class SelfAttention(tf.keras.layers.Layer):
             *self.layer_norm.read_weights(),
         )
 
-    def apply(self, hidden, additive, weights, training):
-        """What `call` does, with the mask of `additive_mask` and weights that have been read."""
+    def apply(self, rows, additive, weights, training):
+        """What `call` does, of rows `(B S, H)`, with the mask of `additive_mask` and weights that
+        have been read."""
         kernels, biases, kernel, bias, gamma, beta = weights
         fuse = training is True
-        query, key, value = split_heads(linear(hidden, kernels, biases), 3, self.num_heads)
+        query, key, value = split_heads(linear(rows, kernels, biases), additive, 3, self.num_heads)
         scale = query.shape[-1] ** -0.5
         if fuse and self.attention_dropout_layer is None:
             context = attention_to_train(scale)(query, key, value, additive)
@@ -219,7 +221,7 @@ class SelfAttention(tf.keras.layers.Layer):
         output = linear(merge_heads(context), kernel, bias)
         if self.dropout_layer is not None:
             output = self.dropout_layer(output, training=training)
-        return add_and_norm(self.layer_norm_epsilon, fuse)(output, hidden, gamma, beta)
+        return add_and_norm(self.layer_norm_epsilon, fuse)(output, rows, gamma, beta)
 
     def get_config(self):
         return {

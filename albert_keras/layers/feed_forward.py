@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from albert_keras.layers.activations import activation_named, fused_activation_named
 from albert_keras.layers.layer_norm import LayerNorm, add_and_norm
-from albert_keras.layers.linear import Linear, linear
+from albert_keras.layers.linear import Linear, as_rows, linear
 from albert_keras.layers.sublayers import build_sublayer, dropout_or_none
 
 
@@ -78,7 +78,8 @@ class FeedForward(tf.keras.layers.Layer):
         super().build(hidden_shape)
 
     def call(self, hidden, training=None):
-        return self.apply(hidden, self.read_weights(), training)
+        rows = self.apply(as_rows(hidden), self.read_weights(), training)
+        return tf.reshape(rows, tf.shape(hidden))
 
     def read_weights(self):
         """The weights in the compute type, to be read once for all layers that share them."""
@@ -88,19 +89,16 @@ class FeedForward(tf.keras.layers.Layer):
             *self.layer_norm.read_weights(),
         )
 
-    def apply(self, hidden, weights, training):
-        """What `call` does, with weights that have been read."""
+    def apply(self, rows, weights, training):
+        """What `call` does, of rows `(B S, H)`, with weights that have been read."""
         kernel, bias, output_kernel, output_bias, gamma, beta = weights
         fuse = training is True
         named = fused_activation_named if fuse else activation_named
-        # A reshape between product and activation would keep a runtime from fusing the two.
-        rows = tf.reshape(hidden, [-1, hidden.shape[-1]])
         inner = named(self.activation)(linear(rows, kernel, bias))  # B S, I
         output = linear(inner, output_kernel, output_bias)
         if self.dropout_layer is not None:
             output = self.dropout_layer(output, training=training)
-        output = add_and_norm(self.layer_norm_epsilon, fuse)(output, rows, gamma, beta)
-        return tf.reshape(output, tf.shape(hidden))
+        return add_and_norm(self.layer_norm_epsilon, fuse)(output, rows, gamma, beta)
 
     def get_config(self):
         return {

@@ -5,12 +5,17 @@ import tensorflow as tf
 from albert_keras.layers.activations import activation_named
 
 
+def as_rows(x: tf.Tensor) -> tf.Tensor:
+    """`(..., I)` to two dimensions, `(rows, I)`."""
+    return tf.reshape(x, [-1, x.shape[-1]])
+
+
 def linear(x: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """x W + b over the last axis, for a tensor of any rank, as one matrix product."""
     if x.shape.rank == 2:
         return tf.nn.bias_add(tf.matmul(x, kernel), bias)
     shape = tf.shape(x)
-    y = linear(tf.reshape(x, [-1, x.shape[-1]]), kernel, bias)
+    y = linear(as_rows(x), kernel, bias)
     y = tf.reshape(y, tf.concat([shape[:-1], [y.shape[-1]]], axis=0))
     y.set_shape(x.shape[:-1].concatenate(kernel.shape[-1]))
     return y

@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from albert_keras.layers.attention import SelfAttention, additive_mask
 from albert_keras.layers.feed_forward import FeedForward
+from albert_keras.layers.linear import as_rows
 from albert_keras.layers.recomputed import recomputed
 from albert_keras.layers.sublayers import build_sublayer
 
@@ -132,25 +133,28 @@ class SharedTransformerStack(tf.keras.layers.Layer):
         attention_weights = [block.read_weights() for block in self.attention_blocks]
         ffn_weights = [block.read_weights() for block in self.ffn_blocks]
         additive = additive_mask(padding_mask)
+        # The layers hand on rows, B S, H: shapes are computed once, and a reshape between a product
+        # and what follows it would keep a runtime from fusing the two.
+        rows, shape = as_rows(hidden), tf.shape(hidden)
         outputs = [hidden]
         for a, f in zip(self.attention_pattern, self.ffn_pattern, strict=True):
             layer = self._layer(a, f, training)
             weights = attention_weights[a], ffn_weights[f]
             if self.recompute and training is True:
-                hidden, weights = recomputed(layer)(hidden, additive, weights)
+                rows, weights = recomputed(layer)(rows, additive, weights)
                 attention_weights[a], ffn_weights[f] = weights
             else:
-                hidden = layer(hidden, additive, weights)
-            outputs.append(hidden)
-        return outputs if self.output_all_layers else hidden
+                rows = layer(rows, additive, weights)
+            outputs.append(tf.reshape(rows, shape))
+        return outputs if self.output_all_layers else outputs[-1]
 
     def _layer(self, attention_block, ffn_block, training):
         attention, ffn = self.attention_blocks[attention_block], self.ffn_blocks[ffn_block]
 
-        def layer(hidden, additive, weights):
+        def layer(rows, additive, weights):
             attention_weights, ffn_weights = weights
-            hidden = attention.apply(hidden, additive, attention_weights, training)
-            return ffn.apply(hidden, ffn_weights, training)
+            rows = attention.apply(rows, additive, attention_weights, training)
+            return ffn.apply(rows, ffn_weights, training)
 
         return layer
 
