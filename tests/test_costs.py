@@ -145,7 +145,8 @@ def test_equal_steps_cost_the_same():
             {"hidden_dropout_prob": 0.1},
             "`recompute` needs a model without dropout. Received: hidden_dropout_prob 0.1",
         ),
-        ({"batch": 0}, {}, "`batch` must be at least 1. Received: 0"),
+        ({"batch": 0}, {}, "`batch` must be an int of at least 1. Received: 0"),
+        ({"length": 1.5}, {}, "`length` must be an int of at least 1. Received: 1.5"),
         ({"policy": "float64"}, {}, "`policy` must be one of float32, mixed_bfloat16. Received"),
     ],
 )

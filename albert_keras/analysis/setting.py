@@ -19,7 +19,7 @@ class Setting:
         recompute: layers keep their input alone for the gradient; see `build_albert`.
 
     Raises:
-        ValueError: a size below 1, or an unknown policy.
+        ValueError: a size that is no int of at least 1, or an unknown policy.
     """
 
     batch: int = 32
@@ -29,8 +29,9 @@ class Setting:
 
     def __post_init__(self):
         for name in ("batch", "length"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {getattr(self, name)}.")
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"`{name}` must be an int of at least 1. Received: {value!r}.")
         if self.policy not in POLICIES:
             raise ValueError(
                 f"`policy` must be one of {', '.join(POLICIES)}. Received: {self.policy!r}."

@@ -115,8 +115,8 @@ class Table(NamedTuple):
         return list(dict.fromkeys(one for cell in self.rows.values() for one in cell.chain()))
 
 
-BASE = Cell()  # of all tables; with matched FLOPs its training step is the measure
-DEPTHS, WIDTHS, SIZES = (1, 2, 3, 6), (32, 64, 128, 256), (16, 32, 64, 128)
+BASE = Cell()  # with matched FLOPs its training step is the measure
+DEPTHS, WIDTHS, SIZES = (1, 3, 6, 12), (32, 64, 128, 256), (16, 32, 64, 128)
 SHARINGS = ("all", "attention", "ffn", "none")
 
 
@@ -124,18 +124,23 @@ def _with(**changes) -> Cell:
     return dataclasses.replace(BASE, **changes)
 
 
+# Three layers, which the tables of depth and width start from: E is the paper's there.
+THREE = _with(embedding_size=128)
+
+
 def _grown(depths, share=1.0, **changes) -> Cell:
     """The last of cells that each start from the one before; the first as random ones do."""
     cell = None
     for depth in depths:
-        cell = _with(num_hidden_layers=depth, share=share, grown_from=cell, **changes)
+        own = {"num_hidden_layers": depth, "share": share, "grown_from": cell}
+        cell = dataclasses.replace(THREE, **own, **changes)
     return cell
 
 
 def _depth_rows(depths, **changes):
     """Each depth from random weights, and grown as the paper's."""
     for depth in depths:
-        yield (str(depth), "random"), _with(num_hidden_layers=depth, **changes)
+        yield (str(depth), "random"), _grown([depth], **changes)
     for last in range(2, len(depths) + 1):
         start = f"grown, {last} runs"
         yield (str(depths[last - 1]), start), _grown(depths[:last], **changes)
@@ -170,14 +175,16 @@ TABLES = {
         "at E = 768 (average of five tasks).",
     ),
     "groups": Table(
-        "Groups of twelve layers",
+        "Groups of twelve layers, E = 128",
         ("sharing",),
         {
-            (sharing_name(sharing),): _with(num_hidden_layers=12, sharing=sharing)
+            (sharing_name(sharing),): dataclasses.replace(
+                THREE, num_hidden_layers=12, sharing=sharing, share=0.5, grown_from=THREE
+            )
             for sharing in ("all", 6, 3, 2, own_then_shared(6, 6), "none")
         },
         "Groups of layers are mentioned without figures (Section 4.5); own layers before shared "
-        "ones are not in it.",
+        "ones are not in it. Here all start from one model of three shared layers.",
     ),
     "table5": Table(
         "Table 5: objective of the pairs",
@@ -193,7 +200,7 @@ TABLES = {
         "Of ALBERT-xxlarge after a million steps: without dropout 0.3 points better on average.",
     ),
     "table11": Table(
-        "Table 11: depth, all shared",
+        "Table 11: depth, all shared, E = 128",
         ("L", "start"),
         {**dict(_depth_rows(DEPTHS)), **dict(_divided(DEPTHS))},
         "L = 1, 3, 6, 12, 24, 48 of ALBERT-large's width, each from the one before: better up to "
@@ -201,13 +208,13 @@ TABLES = {
         "in the paper.",
     ),
     "table12": Table(
-        "Table 12: width, three layers",
+        "Table 12: width, three layers, E = 128",
         ("H",),
-        {(str(width),): _with(hidden_size=width) for width in WIDTHS},
+        {(str(width),): dataclasses.replace(THREE, hidden_size=width) for width in WIDTHS},
         "H = 1024, 2048, 4096, 6144 at L = 3: better up to 4096, no better at 6144.",
     ),
     "table13": Table(
-        "Table 13: depth of a wide model",
+        "Table 13: depth of a wide model, E = 128",
         ("L", "start"),
         dict(_depth_rows((3, 6), hidden_size=256)),
         "L = 12 and 24 of H = 4096: no better when deeper.",
