@@ -87,7 +87,7 @@ def test_sharing_changes_no_flops_and_depth_does(tmp_path):
     "cell",
     [
         BASE,
-    THREE,
+        THREE,
         Cell(embedding_size=64, sharing="none", num_hidden_layers=3),
         Cell(sharing="ffn", num_hidden_layers=2),
         TABLES["groups"].rows["6 own then 6 shared",],
