@@ -39,18 +39,24 @@ tune() {
 
 declare -A width=([shared]=64 [unshared]=33) heads=([shared]=4 [unshared]=3)
 declare -A sharing=([shared]=all [unshared]=none)
-for student in shared unshared; do
-    h=${width[$student]}
-    run "$out/$student" pretrain --records "$demo/records/train" --vocab "$demo/vocabulary" \
+pretrain() {
+    local h=${width[$2]}
+    run "$1" pretrain --records "$demo/records/train" --vocab "$demo/vocabulary" \
         --dev "$demo/records/heldout" --preset small --set num_hidden_layers=4 \
         --set embedding_size=32 --set hidden_size="$h" --set intermediate_size=$((4 * h)) \
-        --set num_attention_heads="${heads[$student]}" --set sharing="${sharing[$student]}" \
+        --set num_attention_heads="${heads[$2]}" --set sharing="${sharing[$2]}" \
         --length 64 --batch 32 --steps 6000 --mask-rate 0.3 --optimizer adamw \
-        --learning-rate 2e-3 --warmup 0.06
-done
+        --learning-rate 2e-3 --warmup 0.06 "${@:3}"
+}
+
 tune "$out/teacher" --model "$demo/pretrained" --epochs 1
+teacher=(--teacher "$out/teacher" --temperature 2 --distillation-weight 0.5)
 for student in shared unshared; do
+    pretrain "$out/$student" "$student"
     tune "$out/$student-alone" --model "$out/$student" --epochs 3 --runs "$runs"
-    tune "$out/$student-taught" --model "$out/$student" --epochs 3 --runs "$runs" \
-        --teacher "$out/teacher" --temperature 2 --distillation-weight 0.5
+    tune "$out/$student-taught" --model "$out/$student" --epochs 3 --runs "$runs" "${teacher[@]}"
+    tune "$out/$student-hidden" --model "$out/$student" --epochs 3 --runs "$runs" \
+        "${teacher[@]}" --distill-hidden-weight 0.1
+    pretrain "$out/$student-pretaught" "$student" --teacher "$demo/pretrained"
+    tune "$out/$student-pretaught-alone" --model "$out/$student-pretaught" --epochs 3 --runs "$runs"
 done
