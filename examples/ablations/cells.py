@@ -184,8 +184,8 @@ TABLES = {
             )
             for sharing in ("all", 6, 3, 2, own_then_shared(6, 6), "none")
         },
-        "Groups of layers are mentioned without figures (Section 4.5); own layers before shared "
-        "ones are not in it. Here all start from one model of three shared layers.",
+        "The smaller the groups, the better, with more parameters (Section 4.5, without figures). "
+        "Own layers before shared ones are not in it.",
     ),
     "table5": Table(
         "Table 5: objective of the pairs",
@@ -198,27 +198,28 @@ TABLES = {
         "Table 8: dropout",
         ("dropout",),
         {(str(rate),): _with(dropout=rate) for rate in (0.1, 0.0)},
-        "Of ALBERT-xxlarge after a million steps: without dropout 0.3 points better on average.",
+        "ALBERT-xxlarge after about a million steps: 90.4 with dropout, 90.7 without (average of "
+        "five tasks).",
     ),
     "table11": Table(
         "Table 11: depth, all shared, E = 128",
         ("L", "start"),
         {**dict(_depth_rows(DEPTHS)), **dict(_divided(DEPTHS))},
-        "L = 1, 3, 6, 12, 24, 48 of ALBERT-large's width, each from the one before: better up to "
-        "24, with diminishing returns, and no better at 48. Starts from random weights are not "
-        "in the paper.",
+        "L = 1, 3, 6, 12, 24, 48 of ALBERT-large's width, each from the one before: 52.9, 71.2, "
+        "77.2, 81.5, 82.1, 81.8 (average of five tasks). Its footnote: that start did not help 24 "
+        "layers, and helped 48 to converge.",
     ),
     "table12": Table(
         "Table 12: width, three layers, E = 128",
         ("H",),
         {(str(width),): dataclasses.replace(THREE, hidden_size=width) for width in WIDTHS},
-        "H = 1024, 2048, 4096, 6144 at L = 3: better up to 4096, no better at 6144.",
+        "H = 1024, 2048, 4096, 6144 at L = 3: 71.2, 74.6, 76.3, 74.0 (average of five tasks).",
     ),
     "table13": Table(
-        "Table 13: depth of a wide model, E = 128",
+        "Table 13: depth of a wide model, H = 192, E = 128",
         ("L", "start"),
         dict(_depth_rows((3, 6), hidden_size=WIDTHS[-1])),
-        "L = 12 and 24 of H = 4096: no better when deeper. The miniature's H is 192.",
+        "L = 12 and 24 of H = 4096: 88.7 and 88.7 (average of five tasks).",
     ),
 }
 
