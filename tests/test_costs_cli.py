@@ -154,6 +154,7 @@ def test_what_memory_does_not_suffice_for_is_not_run(monkeypatch, runs):
         (["base", "--length", "513"], "--length must be at most the model's 512 positions"),
         (["base", "--match-flops", "base"], "with another model. Received: base with itself"),
         (["base", "--match-time", "none"], "Received: none, which does not exist"),
+        (["base", "--steps", "9"], "--steps is of --match-flops and --match-time. Received: 9"),
         (["folder", "--set", "hidden_size=2"], "--set is for presets. Received: .* folder"),
     ],
 )

@@ -18,6 +18,7 @@ from albert_keras.checkpoint_folder import find_tokenizer
 from albert_keras.cli.fields import Set, fields_in
 from albert_keras.cli.startup import start_tensorflow
 from albert_keras.config import PRESETS, config_from
+from albert_keras.recipes import PretrainingRecipe
 from albert_keras.text.tokenizer_folder import find_vocabulary
 
 Policy = StrEnum("Policy", {name.upper(): name for name in POLICIES})
@@ -55,8 +56,9 @@ def inspect(
         str | None, typer.Option(help="The same by time, for which both are run here.")
     ] = None,
     steps: Annotated[
-        int, typer.Option(min=1, help="Training steps to match; the paper's are the default.")
-    ] = 125_000,
+        int | None,
+        typer.Option(min=1, help="Training steps to match. [default: 125000, the paper's]"),
+    ] = None,
 ) -> None:
     """Say what a folder holds, and what a model costs beside the BERT of the same size."""
     fields = fields_in(set_)
@@ -65,6 +67,10 @@ def inspect(
     if config is None and fields:
         raise ValueError(f"--set is for presets. Received: it with the folder {what}.")
     name = " ".join([what, *(set_ or ())])  # one that --set changes is another model
+    if steps is not None and not others:
+        raise ValueError(
+            f"--steps is of --match-flops and --match-time. Received: {steps} without them."
+        )
     if name in others:
         raise ValueError(f"Steps are matched with another model. Received: {what} with itself.")
     if tokenize is not None:
@@ -86,6 +92,7 @@ def inspect(
                 typer.echo(f"{number}\t{piece}\t{start}:{end}")
     if config is None:
         return
+    steps = steps or PretrainingRecipe.total_steps
     setting = Setting(
         batch, length or min(128, config.max_position_embeddings), str(policy), recompute
     )
