@@ -4,10 +4,12 @@ must be configured before TensorFlow starts.
     python -m tests.distributed_training RECORDS OUT CASE...
 
 A case is "devices,micro_batches,steps_per_execution"; "workers" for devices reads TF_CONFIG, and
-{worker} in OUT is the index. OUT, an .npz file, gets of each the loss of every call, the weights at
-the end, and the token ids of the first two batches, as far as this process sees them.
+{worker} in OUT is the index. ",taught" at its end gives it a teacher, also of its layers. OUT, an
+.npz file, gets of each the loss of every call, the weights at the end, and the token ids of the
+first two batches, as far as this process sees them.
 """
 
+import dataclasses
 import sys
 
 import numpy as np
@@ -16,8 +18,11 @@ import tensorflow as tf
 from albert_keras import Lamb, with_pretraining_loss
 from albert_keras.config import config_from
 from albert_keras.data.record_set import RecordSet
+from albert_keras.distillation import Distillation
+from albert_keras.distilled_model import DistilledPretraining
 from albert_keras.recipes import PretrainingRecipe
 from albert_keras.tasks.pretraining import new_pretrainer, training_batches
+from albert_keras.tasks.teacher import for_pretrainer
 from albert_keras.training.strategy import refuse_uneven_batch, strategy_named
 from albert_keras.training.workers import worker_index
 from tests.small_tokenizer import small_tokenizer
@@ -38,14 +43,21 @@ class Losses(tf.keras.callbacks.Callback):
         self.model.reset_metrics()
 
 
-def trained(records, strategy, micro_batches=1, steps_per_execution=1):
+def trained(records, strategy, micro_batches=1, steps_per_execution=1, *taught):
     """What `STEPS` steps give, from the same start."""
     refuse_uneven_batch(RECIPE.batch_size, strategy, micro_batches)
     tokenizer = small_tokenizer()
     config = config_from("tiny", {"vocab_size": tokenizer.vocab_size, "num_hidden_layers": 1})
     with strategy.scope():
-        pretrainer = new_pretrainer(config, RECIPE, tokenizer)
-        model = with_pretraining_loss(pretrainer, micro_batches)
+        pretrainer = new_pretrainer(config, RECIPE, tokenizer, output_all_layers=bool(taught))
+        if taught:
+            other = dataclasses.replace(RECIPE, seed=1)
+            teacher = new_pretrainer(config, other, tokenizer, output_all_layers=True)
+            distillation = Distillation(teacher, sha256="", hidden_weight=0.1)
+            distillation = for_pretrainer(distillation, pretrainer, RECIPE.longest)
+            model = DistilledPretraining(pretrainer, distillation, micro_batches)
+        else:
+            model = with_pretraining_loss(pretrainer, micro_batches)
         model.compile(Lamb(1e-2), steps_per_execution=steps_per_execution)
         model.optimizer.build(model.trainable_variables)  # or the first step is traced twice
     losses = Losses()
@@ -80,7 +92,7 @@ def main(records, out, *cases):
         tf.config.set_logical_device_configuration(cpu, devices)
     results = {}
     for case in cases:
-        devices, micro_batches, steps_per_execution = case.split(",")
+        devices, micro_batches, steps_per_execution, *taught = case.split(",")
         if devices == "workers":
             strategy = strategy_named("multiworker")
             out = out.format(worker=worker_index(strategy))
@@ -93,6 +105,7 @@ def main(records, out, *cases):
             strategy,
             int(micro_batches),
             int(steps_per_execution),
+            *taught,
         )
         results |= {f"{case} {name}": values for name, values in found.items()}
     np.savez(out, **results)

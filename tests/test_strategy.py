@@ -169,6 +169,17 @@ def test_two_replicas_that_accumulate_train_as_one_device(alone):
     assert_same(alone, "2,2,1", alone)
 
 
+def test_two_replicas_that_accumulate_learn_from_a_teacher_as_one_device(records, alone, tmp_path):
+    cases = ("1,1,1,taught", "2,2,1,taught")
+    results = results_of(records, tmp_path / "out.npz", *cases)
+    ours, theirs = (results[f"{case} losses"] for case in cases)
+    assert ours[-1] < ours[0]
+    np.testing.assert_allclose(theirs, ours, **LOSSES)
+    ours, theirs = (results[f"{case} weights"] for case in cases)
+    assert np.abs(ours - alone["1,1,1 weights"]).max() > 0.01  # it was heard
+    np.testing.assert_allclose(theirs, ours, **WEIGHTS)
+
+
 def test_four_replicas_that_take_two_steps_in_a_call_train_as_one_device(records, alone, tmp_path):
     results = results_of(records, tmp_path / "out.npz", "4,1,2")  # which Keras 3 cannot
     assert_same(results, "4,1,2", alone, steps=2)
