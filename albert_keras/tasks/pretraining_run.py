@@ -44,7 +44,8 @@ _EXAMPLE_ROWS = 64
 _CAUSES = (
     "The model guesses by frequency. Likely causes: a learning rate that is too high for the batch "
     "(of LAMB 0.00176 at 4,096, with the square root of the batch), or too short a warm-up; a "
-    "narrow model whose initializer_range is too small; a deep one; or too few steps yet."
+    "narrow model whose initializer_range is too small; a deep one, for which a lower rate or a "
+    "start from a shallower run (--init-from) helps; or too few steps yet."
 )
 
 

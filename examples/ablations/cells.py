@@ -176,7 +176,7 @@ TABLES = {
         "at E = 768 (average of five tasks).",
     ),
     "groups": Table(
-        "Groups of twelve layers, E = 128",
+        "Groups of twelve layers, E = 128, from one model of three shared ones",
         ("sharing",),
         {
             (sharing_name(sharing),): dataclasses.replace(

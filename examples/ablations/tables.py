@@ -27,7 +27,7 @@ def write_results(
         if any(rows.values()):
             plot_table(experiment, name, rows, folder / f"{name}.png")
         write_file(folder / f"{name}.md", _section(name, rows).encode())
-    parts = [_settings(experiment, seeds)]
+    parts = [_settings(experiment)]
     parts += [file.read_text() for name in TABLES if (file := folder / f"{name}.md").exists()]
     write_file(folder / "ablations.md", "\n".join(parts).encode())
     print(f"{folder / 'ablations.md'}: the tables, with their settings", flush=True)
@@ -95,7 +95,7 @@ def _spread(values: Sequence[float], show: Callable[[float], str]) -> str:
     return median if lowest == highest else f"{median} ({lowest} to {highest})"
 
 
-def _settings(experiment: Experiment, seeds: Sequence[int]) -> str:
+def _settings(experiment: Experiment) -> str:
     settings = experiment.settings()
     text = settings["text"]
     budget = {
@@ -113,6 +113,7 @@ Written by `python -m examples.ablations`; a reading of it is for other pages. M
 with the lowest and the highest in brackets.
 
 - **Budget**: {budget}. A run that grew from others comes after theirs; "in all" counts them.
+  Where a table divides the budget, the share stands in the name of the cell, in the .csv (x0.5).
 - **Base cell**: H = {BASE.hidden_size}, E = {BASE.embedding_size}, L = {BASE.num_hidden_layers},
   H/32 heads, I = 4 H, sharing {BASE.sharing}, dropout {BASE.dropout:g}, {BASE.objective.upper()};
   a table says what it changes. Initial weights of standard deviation
@@ -125,22 +126,20 @@ with the lowest and the highest in brackets.
   {experiment.vocab_size:,}. Held out: the first {HELD_OUT_CHARACTERS:,} characters of {held_out}
   other files.
 - **Scores**: 15 % of the held-out pieces masked, all of them hidden, the same for every model; a
-  pair head is scored on both tasks, whichever it was trained for.{_held_out(experiment, seeds)}
+  pair head is scored on both tasks, whichever it was trained for.{_held_out(experiment)}
 - **Cost**: parameters of the encoder with its pooler; FLOPs of the matrix products, backward pass
   included; seconds of training alone, with other processes on the same machine.
 - **Machine**: {machine}, albert_keras {albert_keras.__version__}.
 """
 
 
-def _held_out(experiment: Experiment, seeds: Sequence[int]) -> str:
+def _held_out(experiment: Experiment) -> str:
     """How much there is to score, and by what a model must beat, once it is known."""
-    for seed in seeds:
-        file = experiment.cell_folder(BASE, seed) / "scores.json"
-        if file.exists():
-            (scores,) = read_json(file).values()
-            return (
-                f"\n  {scores['masked_tokens']:,} masked pieces of a unigram entropy of "
-                f"{scores['unigram_entropy']:.3f} nats; {scores.get('sop_examples', 0):,} pairs of "
-                f"SOP, {scores.get('nsp_examples', 0):,} of NSP."
-            )
+    for file in (experiment.folder / "cells").glob("*/seed*/scores.json"):
+        (scores,) = read_json(file).values()
+        return (
+            f"\n  {scores['masked_tokens']:,} masked pieces of a unigram entropy of "
+            f"{scores['unigram_entropy']:.3f} nats; {scores.get('sop_examples', 0):,} pairs of "
+            f"SOP, {scores.get('nsp_examples', 0):,} of NSP."
+        )
     return ""
