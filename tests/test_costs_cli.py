@@ -11,7 +11,7 @@ import pytest
 
 from albert_keras import build_albert, build_pretrainer, save_albert
 from albert_keras.analysis import Setting, bert_of, costs_of
-from albert_keras.analysis.cost_tables import measured_tables
+from albert_keras.analysis.cost_tables import matched_by_time, measured_tables
 from albert_keras.analysis.measuring import Measured
 from albert_keras.config import PRESETS, config_from
 from albert_keras.run_folder import begin_run
@@ -36,6 +36,7 @@ def runs(monkeypatch):
         return Measured(float(config.num_hidden_layers), 2_000_000, 3_000_000, 4e9)
 
     monkeypatch.setattr("albert_keras.analysis.cost_tables.measured", measured)
+    monkeypatch.setattr("albert_keras.analysis.cost_tables.available_bytes", lambda: None)
     return asked
 
 
@@ -112,10 +113,28 @@ def test_equal_steps_by_flops_and_by_time(here, albert_keras, runs):
     assert rows["1,000 of bert-base"] == [f"{round(1000 * other / one):,}", "1,000"]
     # Twelve layers, and twenty-four of a second each.
     assert rows["1,000 of large"] == ["2,000", "1,000"]
-    assert [(config, training) for config, _, training in runs] == [
-        (PRESETS["base"], True),
-        (PRESETS["large"], True),
-    ]
+    in_turn = [(PRESETS["base"], True), (PRESETS["large"], True)]
+    assert [(config, training) for config, _, training in runs] == 3 * in_turn
+
+
+def test_steps_of_equal_time_have_the_spread_of_the_rounds(monkeypatch):
+    seconds = iter([1.0, 2.0, 3.0, 2.0, 1.0, 4.0])  # ratios of 1/2, 3/2 and 1/4
+
+    def measured(config, setting, *, training):
+        return Measured(next(seconds), 2_000_000, 3_000_000, 4e9)
+
+    monkeypatch.setattr("albert_keras.analysis.cost_tables.measured", measured)
+    models = {name: PRESETS[name] for name in ("tiny", "small")}
+    table = matched_by_time(models, Setting(length=16), 100)
+    assert table.rows[0] == ["100 of tiny", "100", "50 (25 to 150)"]
+    assert table.rows[1] == ["100 of small", "200 (67 to 400)", "100"]
+
+
+def test_what_memory_does_not_suffice_for_is_not_matched_by_time(monkeypatch, runs):
+    monkeypatch.setattr("albert_keras.analysis.cost_tables.available_bytes", lambda: 10**6)
+    with pytest.raises(ValueError, match="fit into memory to be run. Received: base, .* of 1.0"):
+        matched_by_time({name: PRESETS[name] for name in ("base", "large")}, Setting(), 100)
+    assert not runs
 
 
 def test_a_changed_preset_is_another_model(here, albert_keras):

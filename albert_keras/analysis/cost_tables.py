@@ -1,7 +1,8 @@
 """What configurations cost, as tables of text: a model beside the BERT of the same L and H."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from albert_keras.analysis.comparing import (
@@ -18,6 +19,8 @@ from albert_keras.analysis.setting import Setting
 from albert_keras.config import AlbertConfig
 
 Models = Mapping[str, AlbertConfig]
+# So often two models take turns, to be compared by time.
+ROUNDS = 3
 
 
 class Table(NamedTuple):
@@ -174,28 +177,56 @@ def _measured_rows(setting: Setting, flops: int, peak: int, found: Measured):
 
 def matched_by_flops(models: Models, setting: Setting, steps: int) -> Table:
     """The steps of two models that take as many FLOPs in training."""
-    return _matched(
-        "FLOPs", models, steps, lambda config: costs_of(config, setting).training_row_flops
-    )
+    first, second = (costs_of(config, setting).training_row_flops for config in models.values())
+    return _matched("FLOPs", models, steps, [first / second])
 
 
 def matched_by_time(models: Models, setting: Setting, steps: int) -> Table:
-    """The steps of two models that take as long in training, by running both here."""
-    return _matched(
-        "time", models, steps, lambda config: measured(config, setting, training=True).seconds
-    )
+    """The steps of two models that take as long in training, by running both here.
+
+    The two take turns, `ROUNDS` times: a machine that others use as well is slow to both. Given are
+    the median and, in brackets, the lowest and the highest.
+
+    Raises:
+        ValueError: this machine has no memory for one of them.
+    """
+    for name, config in models.items():
+        peak, free = costs_of(config, setting).training_memory[PEAK], available_bytes()
+        if free is not None and free < peak:
+            raise ValueError(
+                "Both models must fit into memory to be run. Received: "
+                f"{name}, which takes {_megabytes(peak)} MB of {_megabytes(free)} that are free. "
+                "Lower --batch, give --recompute, or take --match-flops."
+            )
+    ratios = []
+    for _ in range(ROUNDS):
+        first, second = (
+            measured(config, setting, training=True).seconds for config in models.values()
+        )
+        ratios.append(first / second)
+    return _matched("time", models, steps, ratios)
 
 
-def _matched(what: str, models: Models, steps: int, cost: Callable[[AlbertConfig], float]) -> Table:
-    (one, other), (first, second) = models, map(cost, models.values())
+def _matched(what: str, models: Models, steps: int, ratios: Sequence[float]) -> Table:
+    """Of what a step of the first costs, by what one of the second does."""
+    one, other = models
+    back = [1 / ratio for ratio in ratios]
     return Table(
         f"training steps of equal {what}",
         [one, other],
         [
-            [f"{steps:,} of {one}", f"{steps:,}", f"{equal_steps(steps, first, second):,}"],
-            [f"{steps:,} of {other}", f"{equal_steps(steps, second, first):,}", f"{steps:,}"],
+            [f"{steps:,} of {one}", f"{steps:,}", _steps(steps, ratios)],
+            [f"{steps:,} of {other}", _steps(steps, back), f"{steps:,}"],
         ],
     )
+
+
+def _steps(steps, ratios):
+    lowest, median, highest = (
+        f"{equal_steps(steps, ratio, 1):,}"
+        for ratio in (min(ratios), statistics.median(ratios), max(ratios))
+    )
+    return median if lowest == highest else f"{median} ({lowest} to {highest})"
 
 
 def _whole(number):
