@@ -256,8 +256,21 @@ def test_the_command_says_what_it_kept(learned, tmp_path, albert_keras):
     assert summary["threshold"] == 0.4 and summary["shuffled"]["documents"] == 9
     assert f"new: 21 documents, {summary['counts']['kept']} kept, 1 kept_without_a_pair" in out
     assert f"area under the curve {summary['shuffled']['auc']:.3f} (" in out
+    assert summary["shuffled"]["auc_interval"][0] > 0.5 and "note:" not in err
     code, _, err = albert_keras(*command)
     assert code == 2 and "--out must not exist yet" in err
+
+
+@pytest.mark.parametrize("documents", [1, 20])
+def test_a_filter_that_is_a_coin_is_told(tmp_path, albert_keras, documents):
+    pretrainer = build_pretrainer(build_albert("tiny", vocab_size=VOCAB_SIZE))  # untrained
+    save_albert(pretrainer, tmp_path / "model", tokenizer=small_tokenizer(), max_length=32)
+    lines = alphabetical(random.Random(3), documents)
+    (tmp_path / "corpus.txt").write_text("\n\n".join("\n".join(one) for one in lines))
+    code, _, err = albert_keras(
+        *("coherence", tmp_path / "model", tmp_path / "corpus.txt", "--out", tmp_path / "new")
+    )
+    assert code == 0 and "of which a coin has an area of 0.5" in err
 
 
 def test_mistakes_of_the_command_are_told_and_leave_nothing(tmp_path, albert_keras, monkeypatch):

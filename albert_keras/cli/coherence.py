@@ -115,6 +115,14 @@ def _show(summary, out):
             f"own shuffle {shuffled['above_its_own_shuffle']:.1%}"
             f"{_interval(shuffled['above_its_own_shuffle_interval'])}"
         )
+        interval = shuffled["auc_interval"]
+        if interval is None or interval[0] <= 0.5:
+            typer.echo(
+                "note: that does not show that the model tells these documents from their "
+                "shuffles, of which a coin has an area of 0.5: what was kept was chosen by nothing "
+                "better. A model that was pretrained for longer, or more documents, can show it.",
+                err=True,
+            )
 
 
 def _interval(bounds, form=".1%"):

@@ -37,7 +37,13 @@ def parsed(argv=None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("table", nargs="+", choices=[*TABLES, "all"], metavar="TABLE", help=", ".join(TABLES))
+    add(
+        "table",
+        nargs="+",
+        choices=[*TABLES, "all"],
+        metavar="TABLE",
+        help=", ".join([*TABLES, "all"]),
+    )
     add("--text", nargs="+", type=Path, required=True, metavar="CORPUS")
     add("--held-out", nargs="+", type=Path, default=[], metavar="CORPUS")
     add("--out", type=Path, required=True, metavar="FOLDER")
@@ -71,6 +77,11 @@ def parsed(argv=None) -> argparse.Namespace:
         parser.error("--match time and --minutes belong together")
     if (arguments.task_train is None) != (arguments.task_dev is None):
         parser.error("--task-train and --task-dev belong together")
+    for path in filter(None, (arguments.task_train, arguments.task_dev)):
+        # Now, not when a cell has been pretrained.
+        columns = path.open(encoding="utf-8-sig", errors="replace").readline().strip().split("\t")
+        if not {"text", "label"} <= set(columns):
+            parser.error(f"{path} must have the columns text and label. Received: {columns[:5]}.")
     return arguments
 
 
@@ -101,6 +112,9 @@ def main(argv=None) -> None:
     except ValueError as error:
         print(error, file=sys.stderr)
         raise SystemExit(2) from error
+    except KeyboardInterrupt:
+        print("Stopped. Repeat the command to go on.", file=sys.stderr)
+        raise SystemExit(130) from None
     if failed:
         listed = ", ".join(f"{run.cell.name} seed {run.seed}" for run in failed)
         raise SystemExit(f"Not finished: {listed}. The tables leave them out.")
