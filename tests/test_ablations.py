@@ -201,6 +201,10 @@ def test_other_settings_are_refused(finished, monkeypatch, capsys, more, changed
         (["--out", "new", "--learning-rate", "nan"], "--learning-rate must be above 0"),
         (["--out", "new", "--held-out", "text"], "0.txt, 1.txt for both"),
         (["--out", "new", "--held-out", "latin"], "latin/1.txt: 'utf-8' codec"),
+        (
+            ["--out", "new", "--task-train", "text/0.txt", "--task-dev", "text/1.txt"],
+            "text/0.txt must have the columns text and label. Received: ['One.0']",
+        ),
     ],
 )
 def test_mistakes_are_exit_code_2(tmp_path, monkeypatch, capsys, words, message):
@@ -215,6 +219,16 @@ def test_mistakes_are_exit_code_2(tmp_path, monkeypatch, capsys, words, message)
         main(["table5", "--text", "text", *words])
     assert message in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_a_stop_while_the_text_is_prepared_is_no_traceback(tmp_path, monkeypatch, capsys):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("examples.ablations.__main__.prepare", stopped)
+    with pytest.raises(SystemExit, match="130"):
+        main(["table5", "--text", str(tmp_path), "--out", str(tmp_path / "new")])
+    assert "Repeat the command" in capsys.readouterr().err
 
 
 def test_other_text_is_refused(finished, monkeypatch):

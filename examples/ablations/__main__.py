@@ -79,7 +79,8 @@ def parsed(argv=None) -> argparse.Namespace:
         parser.error("--task-train and --task-dev belong together")
     for path in filter(None, (arguments.task_train, arguments.task_dev)):
         # Now, not when a cell has been pretrained.
-        columns = path.open(encoding="utf-8-sig", errors="replace").readline().strip().split("\t")
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            columns = file.readline().strip().split("\t")
         if not {"text", "label"} <= set(columns):
             parser.error(f"{path} must have the columns text and label. Received: {columns[:5]}.")
     return arguments
