@@ -138,7 +138,7 @@ def plot_trajectories(trajectories: Mapping[str, Mapping[str, Any]], file: str |
         ImportError: matplotlib is missing.
     """
     figure, axes = new_axes(2, 11, 4)
-    panels = (("l2_distance", "L2 distance"), ("angle", "cosine similarity, degrees"))
+    panels = (("l2_distance", "L2 distance"), ("angle", "angle, degrees"))
     for axis, (measure, label) in zip(axes, panels, strict=True):
         for name, found in trajectories.items():
             mean, deviation = (
