@@ -89,7 +89,8 @@ def pretrain(
         typer.Option(help="Checkpoint of any format to start from; it may be shallower."),
     ] = None,
     length: Annotated[
-        int | None, typer.Option(min=5, help="Sequence length in pieces. [default: --recipe's, or 128]")
+        int | None,
+        typer.Option(min=5, help="Sequence length in pieces. [default: --recipe's, or 128]"),
     ] = None,
     long_length: Annotated[
         int | None, typer.Option(min=5, help="Sequence length of the last steps.")
