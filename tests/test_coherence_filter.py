@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_keras import build_albert, build_classifier, build_pretrainer, cli, save_albert
 from albert_keras.config import config_from
@@ -263,7 +264,8 @@ def test_the_command_says_what_it_kept(learned, tmp_path, albert_keras):
 
 @pytest.mark.parametrize("documents", [1, 20])
 def test_a_filter_that_is_a_coin_is_told(tmp_path, albert_keras, documents):
-    pretrainer = build_pretrainer(build_albert("tiny", vocab_size=VOCAB_SIZE))  # untrained
+    tf.keras.utils.set_random_seed(0)  # of some untrained models the interval is above 0.5
+    pretrainer = build_pretrainer(build_albert("tiny", vocab_size=VOCAB_SIZE))
     save_albert(pretrainer, tmp_path / "model", tokenizer=small_tokenizer(), max_length=32)
     lines = alphabetical(random.Random(3), documents)
     (tmp_path / "corpus.txt").write_text("\n\n".join("\n".join(one) for one in lines))
